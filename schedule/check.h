@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program_check: what must hold of every program, whoever built it. */
+#ifndef S4D_SCHEDULE_CHECK_H
+#define S4D_SCHEDULE_CHECK_H
+
+#include "schedule/program.h"
+
+/* 0, or -1 (exit 70) with the first violation named by op and operand: operands match the kind's
+ * table, types and shapes; waits name earlier ops only (topological); each read has a writer that
+ * happens before it, in this iteration or, for a persistent storage, in the one before or at
+ * initialisation; no two unordered uses of the same bytes with a write, on the program unrolled
+ * twice (by storage range before a plan, by arena bytes after it); a collective's members and count
+ * agree with grid and tensors; its stream's axes are its own. */
+int s4d_check(const struct s4d_program *program, struct s4d_error *err);
+
+/* Bytes an iteration's collectives of each kind move over each axis set, counted from the ops:
+ * bytes[kind - S4D_OP_ALL_REDUCE][stream], as s4d_collective_bytes. */
+struct s4d_traffic {
+    int64_t bytes[3][S4D_STREAMS];
+    int calls[3][S4D_STREAMS];
+};
+struct s4d_traffic s4d_traffic_count(const struct s4d_program *program);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Op kinds: operands, constants and the exact arithmetic of each.
+ *
+ * Letters: T tokens of the micro-batch (b sequences of s), h the rank's share of a width, one row a
+ * token. Every tensor is stored in its own element type; arithmetic is in fp32 (fp64 for f64
+ * tensors). Types change only in a cast, an add or an op's output. Where an operand is marked (in
+ * place) it may be the same tensor as the output. No op needs the host: learning rate, step, loss
+ * scale, denominator, clip factor and found-inf are one-element device tensors of type f32 (f64 in
+ * f64 programs). */
+#ifndef S4D_SCHEDULE_OP_H
+#define S4D_SCHEDULE_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schedule/grid.h" /* for: struct s4d_expr, s4d_axes */
+
+enum s4d_type { S4D_F64, S4D_F32, S4D_BF16, S4D_F16, S4D_I64, S4D_I32, S4D_U16, S4D_U8, S4D_TYPES };
+extern const char *const s4d_type_names[S4D_TYPES];
+extern const int s4d_type_bytes[S4D_TYPES];
+
+enum s4d_op_kind {
+    /* D = op(A) op(B) + beta C with C = D: operands a, b, d (d accumulates if beta is 1). op(A) is
+     * m x k, op(B) k x n, D m x n; leading dimensions are the views' row strides. c.gemm */
+    S4D_OP_GEMM,
+
+    /* Softmax attention of b sequences, heads x head_dim, causal: operands qkv, out, lse.
+     * qkv (T, (heads + 2 kv_heads) head_dim) = [q | k | v]; out (T, heads head_dim); lse (b heads,
+     * s) f32 is the log of the sum of exponentials of each row of scale q k^T, masked j > i. out =
+     * softmax(scale q k^T) v. */
+    S4D_OP_ATTENTION_FORWARD,
+    /* operands qkv, out, lse, d_out, d_qkv; all of d_qkv is written. */
+    S4D_OP_ATTENTION_BACKWARD,
+
+    /* LayerNorm over the whole width `c.norm.width`, of which this rank holds h columns.
+     * partial: operands x (T,h), sums (T,2): [sum x, sum x^2].
+     * apply: x, sums (all-reduced), gain (h) f32, bias (h) f32, y: mean = S0/width, var = S1/width
+     * - mean^2, r = 1/sqrt(var + epsilon), xhat = (x - mean) r, y = xhat gain + bias. */
+    S4D_OP_NORM_PARTIAL,
+    S4D_OP_NORM_APPLY,
+    /* backward partial: x, sums, gain, dy, back_sums (T,2), d_gain (h) accumulated, d_bias (h)
+     * accumulated: dxhat = dy gain; back_sums = [sum dxhat, sum dxhat xhat]; d_gain += sum_T dy
+     * xhat; d_bias += sum_T dy. backward apply: x, sums, gain, dy, back_sums (all-reduced),
+     * residual (optional, (T,h)), dx: dx = r (dxhat - B0/width - xhat B1/width) [+ residual]. (dy,
+     * residual in place) */
+    S4D_OP_NORM_BACKWARD_PARTIAL,
+    S4D_OP_NORM_BACKWARD_APPLY,
+
+    /* y = f(x + bias): operands x (T,h), bias (h) f32 optional, y (in place). f:
+       c.activation.function. */
+    S4D_OP_ACTIVATION_FORWARD,
+    /* operands x, bias optional, dy, dx: dx = dy f'(x + bias) (dy in place). */
+    S4D_OP_ACTIVATION_BACKWARD,
+
+    /* y += bias on every row: operands bias (h) f32, y (T,h) accumulated. */
+    S4D_OP_BIAS,
+    /* out += sum over rows of x: operands x (T,h), out (h) accumulated. */
+    S4D_OP_COLUMN_SUM,
+    /* out = a + b [+ bias]: operands a (T,h), b (T,h), bias (h) f32 optional, out (in place on a or
+       b). */
+    S4D_OP_RESIDUAL,
+
+    /* x = W[token - first] where first <= token < first + rows held, else 0: operands tokens (b,s)
+     * i32, w (rows,h), x (T,h). c.embedding.first (vocabulary row), */
+    S4D_OP_EMBEDDING_FORWARD,
+    /* d_w[token - first] += dx for own tokens: operands tokens, dx (T,h), d_w (rows,h) accumulated.
+     */
+    S4D_OP_EMBEDDING_BACKWARD,
+    /* x[t] += p[t mod s]: operands p (s,h) f32, x (T,h) accumulated. */
+    S4D_OP_POSITION_FORWARD,
+    /* d_p[t mod s] += dx[t]: operands dx (T,h), d_p (s,h) accumulated. */
+    S4D_OP_POSITION_BACKWARD,
+
+    /* out = number of targets that are kept, those >= 0: operands targets (any, any) i32, out
+       scalar. */
+    S4D_OP_TOKEN_COUNT,
+    /* Vocabulary-parallel cross entropy (Megatron-LM, arXiv 1909.08053 sec. 3). Columns from
+     * c.loss.valid on are padding: they count as minus infinity. c.loss.first is the vocabulary row
+     * of column 0. max: logits (T,v), max (T). After a max all-reduce: sum: logits, max, targets
+     * (b,s), sums (T,2): [sum over valid exp(logit - max), target's logit if held, else 0]. After a
+     * sum all-reduce: backward: logits, max, sums, targets, denominator, loss_scale (optional),
+     * loss scalar accumulated, d_logits (in place on logits): for kept targets loss += log(S0) +
+     * max - S1; d = (exp(logit - max)/S0 - [column is the target]) * loss_scale / denominator; 0
+     * for padding columns and for targets that are not kept. */
+    S4D_OP_LOSS_MAX,
+    S4D_OP_LOSS_SUM,
+    S4D_OP_LOSS_BACKWARD,
+    /* loss = sum / denominator, the reported mean: operands sum, denominator, loss. */
+    S4D_OP_LOSS_MEAN,
+
+    S4D_OP_ADD,  /* out += x, elementwise, converting: operands x, out accumulated */
+    S4D_OP_CAST, /* out = x, converting: operands x, out */
+    S4D_OP_COPY, /* out = x, same type: operands x, out */
+    S4D_OP_ZERO, /* out = 0: operand out */
+
+    /* out[0] = sum over the first c.norm2.valid elements of (x / loss_scale)^2 [+ out[0] if
+     * accumulated]; out[1] = 1 if any of those elements is not finite, else 0 [or stays 1]:
+     * operands x, loss_scale optional, out (2). The valid count makes each parameter count once. */
+    S4D_OP_SQUARED_NORM,
+    /* parts (members,2), gathered in rank order: norm = sqrt(sum of parts[i][0] in that order);
+     * found_inf = any parts[i][1]; clip = min(1, clip_norm / (norm + 1e-6)), 1 if clip_norm is 0:
+     * operands parts, norm, found_inf, clip. c.clip */
+    S4D_OP_CLIP_FACTOR,
+    /* step += 1 unless found_inf: operands found_inf optional, step accumulated. */
+    S4D_OP_STEP,
+    /* AdamW (arXiv 1711.05101) on n elements, nothing at all where found_inf is set: operands
+     * gradient, loss_scale optional, clip optional, found_inf optional, lr, step, m accumulated, v
+     * accumulated, master accumulated, working (optional, written): g = gradient / loss_scale *
+     * clip; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; master -= lr * ((m / (1 - b1^step)) /
+     * (sqrt(v / (1 - b2^step)) + epsilon) + weight_decay * master); working = master. c.adamw */
+    S4D_OP_ADAMW,
+    /* Dynamic loss scale: on found_inf scale = max(scale / 2, 1), good = 0; else good += 1 and
+     * after c.scale.interval good steps scale *= 2, good = 0: operands found_inf, loss_scale
+     * accumulated, good accumulated. */
+    S4D_OP_SCALE_UPDATE,
+
+    /* Collectives over the group of c.collective.axes. in = out or disjoint for all-reduce.
+     * all-gather: out holds the members' blocks in group order; in may be the view at the own
+     * block. reduce-scatter: in has members blocks, out is the sum of the own block, never inside
+     * in. Operands in, out. c.collective.count elements per member: of the buffer for an
+     * all-reduce, of one block for the other two. */
+    S4D_OP_ALL_REDUCE,
+    S4D_OP_ALL_GATHER,
+    S4D_OP_REDUCE_SCATTER,
+
+    /* Host stream: fills the pinned tensor tokens (micro-batches * b, s + 1) i32 with this
+     * iteration's sequences [c.read_tokens.first, + micro-batches * b) of the global batch: operand
+     * tokens. */
+    S4D_OP_READ_TOKENS,
+    S4D_OP_HOST_TO_DEVICE, /* operands host, device: same shape and type */
+    S4D_OP_DEVICE_TO_HOST, /* operands device, host */
+    S4D_OP_KINDS
+};
+
+enum s4d_op_class {
+    S4D_CLASS_GEMM,
+    S4D_CLASS_ATTENTION,
+    S4D_CLASS_KERNEL,
+    S4D_CLASS_COLLECTIVE,
+    S4D_CLASS_COPY,
+    S4D_CLASS_HOST
+};
+
+enum { S4D_OPERANDS = 10 };
+struct s4d_op_info {
+    const char *name; /* "gemm", "all-gather" */
+    enum s4d_op_class op_class;
+    int n_operands;
+    struct {
+        const char *name; /* "a", "qkv", ... */
+        char access; /* 'r' read, 'w' write, 'a' accumulate, 'b' accumulate or write (see the op's
+                        operand) */
+        bool optional;
+    } operand[S4D_OPERANDS];
+};
+extern const struct s4d_op_info s4d_op_kinds[S4D_OP_KINDS];
+
+enum s4d_function {
+    S4D_GELU_TANH,
+    S4D_FUNCTIONS
+}; /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+enum s4d_reduction { S4D_SUM, S4D_MAX };
+
+union s4d_constants {
+    struct {
+        int64_t m, n, k;
+        bool transpose_a, transpose_b;
+        double beta; /* 0 or 1 */
+    } gemm;
+    struct {
+        int64_t batch, seq, heads, kv_heads, head_dim;
+        double scale;
+        bool causal;
+    } attention;
+    struct {
+        int64_t width;
+        double epsilon;
+    } norm;
+    struct {
+        enum s4d_function function;
+    } activation;
+    struct {
+        struct s4d_expr first;
+    } embedding;
+    struct {
+        struct s4d_expr first, valid;
+    } loss;
+    struct {
+        struct s4d_expr valid;
+        bool accumulate;
+    } norm2;
+    struct {
+        double clip_norm;
+    } clip;
+    struct {
+        double beta1, beta2, epsilon, weight_decay;
+    } adamw;
+    struct {
+        int64_t interval;
+    } scale;
+    struct {
+        s4d_axes axes;
+        enum s4d_reduction reduction;
+        enum s4d_type type; /* on the wire = of both operands */
+        int64_t count;
+        int members;
+    } collective;
+    struct {
+        struct s4d_expr first;
+    } read_tokens;
+};
+
+/* Bytes the library is asked to move, as nccl-tests counts them: the buffer of an all-reduce,
+ * members * count for the other two. */
+int64_t s4d_collective_bytes(const union s4d_constants *c, enum s4d_op_kind kind);
+
+#endif

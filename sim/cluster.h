@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine made concrete: devices on nodes, links with capacities, and the links between two
+ * devices. */
+#ifndef S4D_SIM_CLUSTER_H
+#define S4D_SIM_CLUSTER_H
+
+#include "support/machine.h" /* for: struct s4d_machine */
+
+struct s4d_link {
+    double capacity_Bps;
+    const char
+        *kind; /* "nvlink", "nic-out", "group-out": for printing, and the colour links start with */
+};
+
+struct s4d_cluster {
+    const struct s4d_machine *machine;
+    int n_nodes, n_devices; /* devices_per_node * n_nodes; device d is local device d %
+                               devices_per_node of node d / devices_per_node */
+    struct s4d_link *links; /* directed */
+    int n_links, cap_links;
+    double *device_speed; /* 1 each; tests slow one down */
+    void *node_state, *fabric_state;
+};
+
+/* The first n_nodes nodes of the machine. 0, or -1 (exit 65) when it has fewer. */
+int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine, int n_nodes,
+                       struct s4d_error *err);
+void s4d_cluster_destroy(struct s4d_cluster *c);
+char *s4d_link_name(const struct s4d_cluster *c, int link); /* "n12.gpu0->gpu3", caller frees */
+
+/* Weighted links, appended to. */
+struct s4d_path {
+    int *link, *weight;
+    int n, cap;
+};
+void s4d_path_add(struct s4d_path *path, int link, int weight);
+void s4d_path_free(struct s4d_path *path);
+
+/* The links from device a to device b (different devices), appended to path; latency of the way in
+ * *latency_s. Inside a node the node's links; between nodes a's NIC, the fabric, b's NIC. */
+void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_path *path,
+                       double *latency_s);
+/* The same when the way must leave through local device `out` of a's node and enter through `in` of
+ * b's (NIC choice of a channel). */
+
+/* Rank to device by the placement: node-major, inside a node by the machine's rank_to_device. */
+int s4d_device_of_rank(const struct s4d_cluster *c, int rank);
+
+#endif

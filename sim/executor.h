@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a program on a system: streams, waits, coupled collectives, computing whose rate falls
+ * beside collectives. */
+#ifndef S4D_SIM_EXECUTOR_H
+#define S4D_SIM_EXECUTOR_H
+
+#include "sim/kernel.h" /* for: kernel times */
+#include "sim/system.h"
+
+struct s4d_run {
+    double iteration_time_s; /* from the end of the last adamw of iteration 0 to that of iteration
+                                1, latest rank */
+    double first_iteration_s;
+    int slowest_rank;
+    double busy_s[S4D_STREAMS];    /* of the slowest rank's class, second iteration */
+    double exposed_s[S4D_STREAMS]; /* idle time of its compute stream by the stream of the wait that
+                                      ended last; exposed_s[S4D_STREAM_COMPUTE] is the computing
+                                      itself; the parts sum to the iteration */
+    double exposed_other_s;
+    double gemm_time_s, gemm_flops; /* of that rank */
+    long extrapolated;              /* calls whose efficiency was extrapolated */
+    long collectives;
+};
+
+/* 0, or -1: a deadlock (exit 70) with rank, stream, op and wait. */
+int s4d_execute(const struct s4d_system *system, const struct s4d_program *program,
+                const struct s4d_kernels *kernels, struct s4d_run *run, struct s4d_error *err);
+
+#endif

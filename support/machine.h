@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine as written down: one YAML, or one line. Structure, reader and writer; no model.
+ *
+ * Every number has a tag that says where it comes from, and a source (or, assumed, the reason). */
+#ifndef S4D_SUPPORT_MACHINE_H
+#define S4D_SUPPORT_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "support/error.h"
+
+enum s4d_tag {
+    S4D_TAG_READ,
+    S4D_TAG_SECONDARY,
+    S4D_TAG_DERIVED,
+    S4D_TAG_MEASURED,
+    S4D_TAG_FITTED,
+    S4D_TAG_ASSUMED,
+    S4D_TAGS
+};
+extern const char *const s4d_tag_names[S4D_TAGS];
+
+struct s4d_quantity {
+    double value; /* in the SI unit of the field's suffix */
+    enum s4d_tag tag;
+    char *source;
+};
+
+/* A curve: y by x, ascending x; linear in log2 x, clamped outside. */
+struct s4d_curve {
+    double *x, *y;
+    int n;
+    enum s4d_tag tag;
+    char *source;
+};
+
+/* Attention rate by sequence length for one head size and pass. FLOPs counted 4 s^2 heads head_dim
+ * forward, causal half. */
+struct s4d_attention_row {
+    int head_dim;
+    bool causal;
+    bool backward; /* false: forward; true: backward; rates of the two passes together are split by
+                      the reader's rule */
+    struct s4d_curve flops_per_s;
+};
+
+/* efficiency(bytes, ranks): measured bus bandwidth as a part of what the links alone would give. */
+struct s4d_efficiency_row {
+    int ranks, ranks_per_node;
+    double bytes, efficiency;
+};
+struct s4d_efficiency_table {
+    char op[32]; /* "all-gather", "reduce-scatter", "all-reduce" */
+    struct s4d_efficiency_row *row;
+    int n;
+    enum s4d_tag tag;
+    char *source;
+};
+
+struct s4d_node_link {
+    int a, b;   /* local devices; directed both ways */
+    int bricks; /* individual links side by side */
+    struct s4d_quantity
+        brick_bandwidth_Bps; /* each, per direction: what the library gets out of it */
+};
+
+/* NCCL's protocols and the two patterns its constants are given for. */
+enum s4d_protocol { S4D_LL, S4D_LL128, S4D_SIMPLE, S4D_PROTOCOLS };
+struct s4d_nccl_latency {
+    struct s4d_quantity base_s[S4D_PROTOCOLS], nvlink_s[S4D_PROTOCOLS], net_s[S4D_PROTOCOLS];
+};
+
+struct s4d_library {
+    char name[32]; /* "nccl", or "ideal": no constants, one ring channel, no base latency */
+    struct s4d_nccl_latency ring, tree;
+    struct s4d_quantity ll_max_in_node_Bps, ll_max_two_nodes_Bps,
+        ll_max_Bps;                        /* caps of the LL protocol */
+    struct s4d_quantity ll128_channel_Bps; /* per channel */
+    struct s4d_quantity tree_channel_in_node_Bps, tree_channel_two_nodes_Bps, tree_channel_Bps;
+    struct s4d_efficiency_table *table; /* of groups that span nodes */
+    int n_tables;
+};
+
+struct s4d_device {
+    char name[64];
+    struct s4d_quantity peak_flops_per_s;          /* advertised, dense, in the compute type */
+    struct s4d_quantity peak_measured_flops_per_s; /* the best GEMM */
+    struct s4d_quantity memory_bytes;              /* infinity: unlimited */
+    struct s4d_quantity memory_reserve_bytes; /* BLAS workspace, communicator buffers, context */
+    struct s4d_quantity memory_bandwidth_Bps; /* infinity: memory-bound kernels are free */
+    struct s4d_quantity launch_s;             /* before each kernel */
+    struct s4d_quantity gemm_flops_per_s;     /* saturated, all devices of the node busy */
+    struct s4d_quantity gemm_output_Bps;      /* 2-term fit: the rate at which the output tile is
+                                                 written; infinity: none */
+    struct s4d_curve memory_efficiency; /* part of the bandwidth by bytes of the kernel; n = 0: 1 */
+    struct s4d_attention_row *attention; /* none: attention runs at the GEMM rate */
+    int n_attention;
+    struct s4d_quantity rate_beside_in_node,
+        rate_beside_across_nodes; /* part of its rate computing keeps beside a collective */
+};
+
+struct s4d_nic {
+    int device; /* the local device it hangs on; others reach it over that one */
+};
+
+struct s4d_node {
+    int devices;
+    struct s4d_node_link *link;
+    int n_links;
+    struct s4d_nic *nic;
+    int n_nics;
+    struct s4d_quantity nic_bandwidth_Bps;  /* per direction */
+    struct s4d_quantity host_bandwidth_Bps; /* device to host memory, per direction */
+    struct s4d_quantity latency_s;          /* between two devices of a node */
+    int *rank_to_device;                    /* devices long */
+};
+
+/* Fabric parameters are a list of named numbers; each topology says which it needs (sim/fabric.h).
+ */
+struct s4d_parameter {
+    char key[48];
+    struct s4d_quantity value;
+};
+struct s4d_fabric {
+    char topology[32];
+    int nodes;
+    struct s4d_quantity latency_s; /* end to end between two devices of different nodes */
+    struct s4d_parameter *parameter;
+    int n_parameters;
+};
+
+struct s4d_machine {
+    char name[64];
+    char *description;
+    char hash[17]; /* of the contents: the file's bytes, or the one line */
+    struct s4d_device device;
+    struct s4d_node node;
+    struct s4d_fabric fabric;
+    struct s4d_library library;
+};
+
+/* NAME (of a file in the machines folder), a path that ends in .yaml, or "synthetic:key=value,...".
+ * set: "key=value" overrides, n_set of them (keys as s4d_machine_print writes them). 0, or -1:
+ * unknown machine 65, bad key or value with file:line. */
+int s4d_machine_load(struct s4d_machine *m, const char *name, const char *const *set, int n_set,
+                     struct s4d_error *err);
+void s4d_machine_free(struct s4d_machine *m);
+
+/* Every resolved value with its tag and source, one a line. */
+void s4d_machine_print(const struct s4d_machine *m, FILE *out);
+/* Calls visit for every quantity, curve and table: key, tag, source, value (NAN for curves and
+ * tables). */
+void s4d_machine_visit(const struct s4d_machine *m,
+                       void (*visit)(void *context, const char *key, enum s4d_tag tag,
+                                     const char *source, double value),
+                       void *context);
+double s4d_parameter_value(const struct s4d_machine *m, const char *key, double missing);
+
+/* The folder of machine files: S4D_DATA/machines of the build, or SCALE4D_MACHINES in the
+ * environment. */
+int s4d_machine_names(
+    char ***names); /* sorted; returns how many; caller frees each and the array */
+
+#endif
