@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of scale4d: one file each (cli/NAME.c), one row in cli/main.c's table. */
+#ifndef S4D_CLI_COMMAND_H
+#define S4D_CLI_COMMAND_H
+
+struct s4d_command {
+    const char *name, *summary;
+    /* argv[0] is "scale4d NAME". Returns the exit code; prints its own errors (s4d_error_print). */
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct s4d_command s4d_command_simulate, s4d_command_collective, s4d_command_schedule,
+    s4d_command_route, s4d_command_machines, s4d_command_workloads, s4d_command_layers,
+    s4d_command_collectives, s4d_command_fabrics, s4d_command_figure;
+
+#endif
