@@ -6,6 +6,8 @@
 #ifndef S4D_SUPPORT_YAML_H
 #define S4D_SUPPORT_YAML_H
 
+#include <stddef.h>
+
 #include "support/error.h"
 
 enum s4d_yaml_kind { S4D_YAML_SCALAR, S4D_YAML_SEQUENCE, S4D_YAML_MAPPING };

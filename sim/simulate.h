@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One simulated training run: machine, workload, grid and options in; figures of merit out. */
+#ifndef S4D_SIM_SIMULATE_H
+#define S4D_SIM_SIMULATE_H
+
+#include <jansson.h>
+
+#include "schedule/program.h"
+#include "sim/executor.h"
+#include "support/machine.h"
+#include "workloads/workload.h"
+
+struct s4d_simulation {
+    const struct s4d_machine *machine;
+    const struct s4d_workload *workload;
+    int gpus;
+    bool grid_auto;       /* enumerate, rank by the alpha-beta estimate, simulate the best ten */
+    struct s4d_grid grid; /* sizes and order; order alone where grid_auto */
+    struct s4d_options options; /* micro_batch 0: the largest that fits the memory */
+    bool fold;
+    int workers; /* processes at once for grid_auto */
+};
+
+/* A plain result without pointers, so that a child process can hand it back. */
+struct s4d_result {
+    struct s4d_grid grid;
+    int micro_batch, micro_batches;
+    struct s4d_run run;
+    double flops_formula, flops_executed; /* of an iteration, all ranks */
+    int64_t memory_peak_bytes, parameters;
+    int gpu_classes, group_classes, flow_classes, link_classes, n_ops;
+    double wall_s;
+    int candidates, feasible,
+        simulated; /* grid_auto: grids enumerated, that fit, that were simulated */
+};
+
+/* 0, or -1: what does not divide (64), does not fit (65, by how much and the nearest grid that
+ * fits), machine too small (65). */
+int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err);
+/* The record of design's section 8 without provenance: "kind": "simulate"; new reference. */
+json_t *s4d_simulation_record(const struct s4d_simulation *s, const struct s4d_result *r);
+
+#endif
