@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is simulated: classes of ranks, groups, flows and links. Unfolded, every class has one
  * member; folded (sim/fold.c), members of a class behave alike and one stands for all (design:
- * quotient of an equitable partition). The executor does not know which it is given. */
+ * quotient of an equitable partition). The executor does not know which it is given.
+ *
+ * Classes are numbered by their lowest member, streams in order, so the same input gives the same
+ * numbers. All int arrays of a system live in one block that the system owns. */
 #ifndef S4D_SIM_SYSTEM_H
 #define S4D_SIM_SYSTEM_H
 
 #include "schedule/program.h"
 #include "sim/collective.h"
 
+/* Ready for s4d_engine_flow. A flow that crosses a link class puts `weight` of its rate on the one
+ * link that stands for the class: the total multiplicity of the flow class on one link of it,
+ * divided by the divisor of that link class. Groups of two streams over the same axes share flows
+ * (each may run while the other does). */
 struct s4d_flow_class {
-    int *link, *weight, n; /* link classes and the total multiplicity of this flow class on one link
-                              of them, gcd not yet divided */
-    double share;          /* part of the collective's data */
+    const int *link, *weight; /* link classes, ascending, each once; n of them */
+    int n;
+    double share; /* part of the collective's data that each member carries */
     int members;
 };
-/* A group class with one algorithm: its flow classes. */
+/* A group class with one algorithm: its flow classes. A collective starts each of them once. */
 struct s4d_group_flows {
-    const struct s4d_algorithm *algorithm; /* NULL: not built */
-    struct s4d_channels shape; /* of a representative: members, nodes, members_per_node, no paths */
-    int *flow, n;              /* indices into flows */
+    const struct s4d_algorithm *algorithm; /* NULL: not asked for, or not possible here */
+    struct s4d_channels shape; /* for the cost function: n, members, nodes, members_per_node of
+                                  every group in the class; shape.channel is NULL */
+    const int *flow;           /* indices into flows, each once; n of them; none in a group of 1 */
+    int n;
 };
 enum { S4D_ALGORITHMS = 4 };
 struct s4d_group_class {
     enum s4d_stream stream;
-    int *member, n_members;                              /* the rank classes it has, each once */
+    const int *member; /* the rank classes it has, each once; n_members of them: a collective has
+                          all its members when each of these has arrived */
+    int n_members;
     int groups;                                          /* how many groups are in the class */
     struct s4d_group_flows by_algorithm[S4D_ALGORITHMS]; /* in the order of s4d_algorithms */
 };
@@ -33,6 +44,13 @@ struct s4d_rank_class {
     double speed;           /* of its device */
     int group[S4D_STREAMS]; /* its group class on that stream, -1: none */
 };
+/* One link for each class of links that some flow crosses. */
+struct s4d_link_class {
+    double capacity_Bps; /* of a link of the class, divided by `divisor` */
+    int divisor;         /* gcd of the multiplicities of all flow classes on a link of the class */
+    int representative;  /* the lowest link of the class, in the cluster */
+    int members;
+};
 struct s4d_system {
     const struct s4d_cluster *cluster;
     struct s4d_rank_class *ranks;
@@ -41,21 +59,20 @@ struct s4d_system {
     int n_groups;
     struct s4d_flow_class *flows;
     int n_flows;
-    double *link_capacity_Bps; /* of each link class */
-    int *link_representative;  /* a link of the cluster */
+    struct s4d_link_class *links;
     int n_links;
     int *class_of_rank; /* by rank */
+    int *block;         /* what the classes point into */
 };
 
-/* The system in which every rank of the program's grid is simulated, for the algorithms whose bit
- * is set in `algorithms` (bit i: s4d_algorithms[i]). Only streams with collectives in the program
- * get groups. */
+/* The system of the program's grid on the cluster, for the algorithms whose bit is set in
+ * `algorithms` (bit i: s4d_algorithms[i]). Only streams with collectives in the program get groups.
+ * fold: its quotient by colour refinement of the union of all axes, verified to be equitable
+ * exactly after hashing (else exit 70). 0, or -1: a cluster with fewer devices than the grid has
+ * ranks (65), a group for which no algorithm has channels (65). Free with s4d_system_free. */
 int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
-                      const struct s4d_program *p, unsigned algorithms, struct s4d_error *err);
-/* Its quotient by colour refinement of the union of all axes; verified to be equitable after
- * hashing (else exit 70). */
-int s4d_system_fold(struct s4d_system *folded, const struct s4d_system *full,
-                    const struct s4d_program *p, struct s4d_error *err);
+                      const struct s4d_program *p, unsigned algorithms, bool fold,
+                      struct s4d_error *err);
 void s4d_system_free(struct s4d_system *s);
 
 #endif
