@@ -1,39 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0
-# scale4d. `make help` lists the targets; V=1 shows the commands.
-BUILD ?= build
-CFLAGS ?= -O2 -g
-WARN := -Wall -Wextra -Werror
-COMMON := -I. -D_GNU_SOURCE -ffp-contract=off $(WARN) -MMD -MP -DS4D_DATA='"$(CURDIR)"'
-PACKAGES := jansson yaml-0.1 simgrid
-COMMON += $(shell pkg-config --cflags $(PACKAGES))
-LIBS := $(shell pkg-config --libs $(PACKAGES)) -lm
-Q := $(if $(V),,@)
+# scale4d. Two commands to start with: `make figures` and `make test`.
+#
+#: all             the program, build/scale4d (the default)
+#: figures         every figure of paper-figures/: png, svg, pdf and report.md, into build/figures
+#: figure-NAME     one of them, by the name of its folder, as figure-weak-scaling
+#: test            all tests, also under sanitizers and with clang, and a summary
+#: unit            the unit tests alone
+#: golden          rewrite the golden files with what the program prints now; review the diff
+#: bench           measure the speed and accuracy targets
+#: format          clang-format every source file
+#: deps            install what is missing (Debian: apt-get); on another system, list it
+#: clean           remove build/
+#: help            this list
+#
+# Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
+# LDFLAGS, BUILD (the folder).
 
-LIB_SRC := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c plots/*.c)
-LIB_CXX := $(wildcard sim/*.cpp)
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(LIB_CXX:%.cpp=$(BUILD)/%.o)
-CLI_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c))
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+BUILD ?= $(if $(SANITIZE),build/asan,build)
+ifeq ($(origin CC),default)
+CC := gcc
+CXX := g++
+endif
+export CC CXX
+CFLAGS ?= -O2 -g
+PACKAGES := jansson yaml-0.1 simgrid
+comma := ,
+SANITIZER := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined)
+Q := $(if $(V),,@)
+JOBS := $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null))
+say = @$(if $(V),:,printf '  %-5s %s\n' $(1) $(2))
+
+# -ffp-contract=off: simulated times are the same on every processor.
+FLAGS := -I. -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror -DS4D_DATA='"$(CURDIR)"' \
+    $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(SANITIZER)
+LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
+
+LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c \
+    sim/*.cpp plots/*.c)
+CLI := $(wildcard cli/*.c)
+TEST_LIB := $(wildcard tests/lib/*.c)
+UNIT := $(wildcard tests/unit/test_*.c)
+FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH := $(wildcard tests/bench/*.c)
+ALL := $(LIB) $(CLI) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
+    plots/*.h cli/*.h tests/*/*.h)
+object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
+UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
+FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))
+FIGURES := $(patsubst %/experiment.yaml,%,$(wildcard paper-figures/*/*/experiment.yaml))
 
 all: $(BUILD)/scale4d
-$(BUILD)/scale4d: $(CLI_OBJ) $(BUILD)/libscale4d.a
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/libscale4d.a: $(LIB_OBJ)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/%.o: %.c
+
+$(BUILD)/scale4d: $(call object,$(CLI)) $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/libscale4d.a: $(call object,$(LIB))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/%.o: %.c | $(BUILD)/detected
+	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 $(CFLAGS) $(COMMON) -c -o $@ $<
-$(BUILD)/%.o: %.cpp
+	$(Q)$(CC) -std=c11 $(CFLAGS) $(FLAGS) $(DEFINE) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cpp | $(BUILD)/detected
+	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++17 $(CFLAGS) $(COMMON) -c -o $@ $<
-TEST_LIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib/*.c))
-$(BUILD)/tests/%: tests/unit/%.c $(TEST_LIB) $(BUILD)/libscale4d.a
+	$(Q)$(CXX) -std=c++17 $(CFLAGS) $(FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call object,$(TEST_LIB)) $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+$(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+# The commit is part of every record: this file changes, and with it one object, when it does.
+$(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 $(CFLAGS) $(COMMON) -c -o $@.o $<
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $@.o $(TEST_LIB) $(BUILD)/libscale4d.a $(LIBS) -lcmocka
-unit: $(UNIT)
-	@for t in $(UNIT); do $$t || exit 1; done
+	@c=$$(git describe --always --dirty 2>/dev/null || echo unknown); \
+	    [ "$$c" = "$$(cat $@ 2>/dev/null)" ] || echo "$$c" > $@
+$(BUILD)/support/record.o: $(BUILD)/commit
+$(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"'
+
+unit-programs: $(UNIT_PROGRAMS)
+fuzz-programs: $(FUZZ_PROGRAMS)
+unit: $(UNIT_PROGRAMS)
+	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done
+
+# A second make, because this one looked for the packages before they were installed.
+test:
+	@.ci/deps.sh install build test
+	+@MAKE="$(MAKE)" JOBS="$(JOBS)" tests/run.sh
+
+figures: $(FIGURES:%=figure-%)
+$(FIGURES:%=figure-%): figure-%: figure-program
+	$(Q)build/scale4d figure $*
+figure-%: figure-program
+	@ls -d paper-figures/*/$* >/dev/null 2>&1 || { \
+	    echo "There is no figure $*. There are: $(notdir $(FIGURES))" >&2; exit 64; }
+	$(Q)for d in paper-figures/*/$*; do build/scale4d figure $$d || exit; done
+figure-program:
+	@.ci/deps.sh install build figures
+	@$(MAKE) $(JOBS) --no-print-directory all
+
+bench:
+	@.ci/deps.sh install build
+	@$(MAKE) $(JOBS) --no-print-directory all
+	@tests/bench/run.sh
+
+golden: all
+	@tests/golden.sh --write
+
+format:
+	$(Q)clang-format -i $(ALL) $(HEADERS)
+format-check:
+	$(Q)clang-format --dry-run -Werror $(ALL) $(HEADERS)
+
+deps:
+	@.ci/deps.sh install build figures test
+
+# A yes or a no for everything the build needs, once, before the first object.
+$(BUILD)/detected: .ci/deps.sh
+	@.ci/deps.sh check build
+	@mkdir -p $(@D) && touch $@
+
 clean:
-	rm -rf $(BUILD)
-.PHONY: all unit clean
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+	rm -rf build
+
+help:
+	@sed -n 's/^#: /  /p' Makefile
+
+.PHONY: all unit unit-programs fuzz-programs test figures figure-program bench golden format \
+    format-check deps clean help FORCE $(FIGURES:%=figure-%)
+.SECONDARY: $(call object,$(ALL))
+-include $(patsubst %.o,%.d,$(call object,$(ALL)))

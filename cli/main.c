@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d: the table of commands, help, and the way to a command. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "support/error.h"
+#include "support/record.h" /* for: s4d_version, s4d_commit */
+
+static const struct s4d_command *const commands[] = {NULL};
+
+static const struct s4d_command *find(const char *name)
+{
+    for (int i = 0; commands[i] != NULL; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int minimum(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Edits that turn a into b (Levenshtein); names are short, longer ones are cut. */
+static int distance(const char *a, const char *b)
+{
+    enum { N = 32 };
+    int row[N + 1], n = minimum((int)strlen(a), N), m = minimum((int)strlen(b), N);
+    for (int j = 0; j <= m; j++)
+        row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = minimum(change, minimum(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[m];
+}
+
+static int unknown(const char *name)
+{
+    struct s4d_error err;
+    const char *nearest = NULL;
+    int best = 4; /* a name further away is no typing error */
+    for (int i = 0; commands[i] != NULL; i++) {
+        int d = distance(name, commands[i]->name);
+        if (d < best) {
+            best = d;
+            nearest = commands[i]->name;
+        }
+    }
+    s4d_fail(&err, S4D_EXIT_USAGE, name, "unknown command");
+    if (nearest != NULL)
+        s4d_hint(&err, "did you mean %s?", nearest);
+    else
+        s4d_hint(&err, "scale4d --help lists the commands");
+    return s4d_error_print(&err);
+}
+
+static void help(FILE *out)
+{
+    fprintf(out, "usage: scale4d COMMAND [OPTION...]\n\n"
+                 "Simulates the training of large models with the 4D parallel schedule.\n\n");
+    for (int i = 0; commands[i] != NULL; i++)
+        fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "\nscale4d COMMAND --help (or scale4d help COMMAND) shows its options.\n");
+}
+
+static int run(const struct s4d_command *command, int argc, char **argv)
+{
+    char name[64];
+    snprintf(name, sizeof name, "scale4d %s", command->name);
+    argv[0] = name;
+    int rc = command->run(argc, argv);
+    /* Output lost at the very end (a full disk) is an error too. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == S4D_EXIT_OK) {
+        struct s4d_error err;
+        s4d_fail(&err, S4D_EXIT_OUTPUT, "standard output", "cannot be written");
+        return s4d_error_print(&err);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return S4D_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0) {
+        printf("scale4d %s (%s)\n", s4d_version, s4d_commit);
+        return S4D_EXIT_OK;
+    }
+    bool asked = strcmp(name, "help") == 0;
+    if (strcmp(name, "--help") == 0 || (asked && argc == 2)) {
+        help(stdout);
+        return S4D_EXIT_OK;
+    }
+    const struct s4d_command *command = find(asked ? argv[2] : name);
+    if (command == NULL)
+        return unknown(asked ? argv[2] : name);
+    if (asked)
+        return run(command, 2, (char *[]){argv[1], "--help", NULL});
+    return run(command, argc - 1, argv + 1);
+}

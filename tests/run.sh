@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All tests of scale4d, group by group; every group speaks TAP, and its "ok" and "not ok" lines are
+# counted. A group that fails, or ends early, does not stop the others. The last line is
+# "N passed, N failed"; the exit status is 1 when something failed.
+#
+#   tests/run.sh [GROUP...]       all groups by default
+set -u
+cd "$(dirname "$0")/.."
+make=${MAKE:-make}
+jobs=${JOBS--j$(nproc)}
+fuzz_s=${FUZZ_SECONDS:-5}
+passed=0
+failed=0
+log=build/test.log
+mkdir -p build
+: > $log
+
+# group NAME COMMAND...: runs it, shows its TAP lines, counts them. A non-zero exit without a
+# "not ok" line is a failure of its own (a crash, a compile error).
+group() {
+    local name=$1 start=$SECONDS out status ok not_ok
+    shift
+    printf '== %s\n' "$name"
+    out=$(mktemp)
+    "$@" > "$out" 2>&1
+    status=$?
+    cat "$out" >> $log
+    ok=$(grep -cE '^ok\b' "$out")
+    not_ok=$(grep -cE '^not ok\b' "$out")
+    if [ $status -ne 0 ] && [ "$not_ok" -eq 0 ] || [ $((ok + not_ok)) -eq 0 ]; then
+        echo "not ok - $name: exit status $status, $ok tests" | tee -a "$out"
+        not_ok=1
+    fi
+    if [ "$not_ok" -gt 0 ]; then
+        grep -vE '^ok\b|^ok$' "$out" | tail -n 60
+    fi
+    printf '   %d passed, %d failed (%d s)\n' "$ok" "$not_ok" $((SECONDS - start))
+    passed=$((passed + ok))
+    failed=$((failed + not_ok))
+    rm -f "$out"
+}
+
+# A command that is one test.
+single() {
+    local name=$1
+    shift
+    if "$@"; then echo "ok - $name"; else echo "not ok - $name"; fi
+}
+
+build() {
+    single "$1" "$make" -k $jobs --no-print-directory "${@:2}"
+}
+
+# Every unit test program of a build; one that does not exist did not compile.
+unit() {
+    local source program status rc=0
+    for source in tests/unit/test_*.c; do
+        program=$1/tests/$(basename "$source" .c)
+        echo "# $program"
+        if [ ! -x "$program" ]; then
+            echo "not ok - $program was not built"
+            continue
+        fi
+        CMOCKA_MESSAGE_OUTPUT=TAP "$program"
+        status=$?
+        if [ $status -gt 127 ]; then
+            echo "not ok - $program ended with status $status"
+        fi
+        [ $status -eq 0 ] || rc=1
+    done
+    return $rc
+}
+
+fuzz() {
+    local source name corpus
+    for source in tests/fuzz/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        corpus=tests/fuzz/corpus/${name#fuzz_}
+        [ -d "$corpus" ] || corpus=
+        mkdir -p "build/fuzz/found/$name"
+        single "$name, $fuzz_s s" "build/fuzz/tests/$name" -max_total_time="$fuzz_s" -timeout=5 \
+            -rss_limit_mb=2048 -artifact_prefix="build/fuzz/found/$name/" \
+            "build/fuzz/found/$name" $corpus
+    done
+}
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0}
+export UBSAN_OPTIONS=print_stacktrace=1
+fuzz_flags='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+
+run_build() { group "build, gcc" build "gcc builds everything" all unit-programs; }
+run_unit() { group "unit tests" unit build; }
+run_golden() { group "golden files" tests/golden.sh; }
+run_structure() { group "structure" bats --tap tests/structure; }
+run_e2e() { group "end to end" bats --tap tests/e2e; }
+run_format() { group "format" single "clang-format" "$make" --no-print-directory format-check; }
+run_clang() {
+    group "build, clang" build "clang builds everything" BUILD=build/fuzz CC=clang CXX=clang++ \
+        CFLAGS="$fuzz_flags" LDFLAGS=-fsanitize=address,undefined all fuzz-programs
+}
+run_fuzz() { group "fuzzing" fuzz; }
+run_asan() {
+    group "build, ASan and UBSan" build "gcc builds everything for sanitizers" SANITIZE=1 \
+        CFLAGS='-O1 -g' unit-programs
+    group "unit tests, ASan and UBSan" unit build/asan
+}
+
+for g in ${*:-build unit golden structure e2e format clang fuzz asan}; do
+    "run_$g"
+done
+echo "The output of every test is in $log."
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
