@@ -31,7 +31,7 @@ JOBS := $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null))
 say = @$(if $(V),:,printf '  %-5s %s\n' $(1) $(2))
 
 # -ffp-contract=off: simulated times are the same on every processor.
-FLAGS := -I. -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror -DS4D_DATA='"$(CURDIR)"' \
+FLAGS := -I. -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror -DS4D_DATA_DIR='"$(CURDIR)"' \
     $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(SANITIZER)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 

@@ -158,7 +158,7 @@ void s4d_machine_visit(const struct s4d_machine *m,
                        void *context);
 double s4d_parameter_value(const struct s4d_machine *m, const char *key, double missing);
 
-/* The folder of machine files: S4D_DATA/machines of the build, or SCALE4D_MACHINES in the
+/* The folder of machine files: S4D_DATA_DIR/machines of the build, or SCALE4D_MACHINES in the
  * environment. */
 int s4d_machine_names(
     char ***names); /* sorted; returns how many; caller frees each and the array */
