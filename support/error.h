@@ -7,6 +7,10 @@
 #ifndef S4D_SUPPORT_ERROR_H
 #define S4D_SUPPORT_ERROR_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum s4d_exit {
     S4D_EXIT_OK = 0,
     S4D_EXIT_CHECK = 1,   /* a check the user asked for failed */
@@ -44,7 +48,11 @@ void s4d_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define S4D_ASSERT(condition, ...)                                                                 \
     ((condition) ? (void)0 : s4d_bug(__FILE__, __LINE__, #condition, __VA_ARGS__))
 
-_Noreturn void s4d_bug(const char *file, int line, const char *condition, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void s4d_bug(const char *file, int line, const char *condition, const char *format, ...)
+    __attribute__((noreturn, format(printf, 4, 5)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
