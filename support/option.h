@@ -32,6 +32,8 @@ struct s4d_texts {
     char **v;
     int n, cap;
 };
+void s4d_texts_add(struct s4d_texts *list, const char *text); /* a copy of it */
+void s4d_texts_free(struct s4d_texts *list);                  /* texts and list; left empty */
 
 struct s4d_option {
     const char *name; /* NULL ends a table */
@@ -52,8 +54,9 @@ struct s4d_option_group {
 };
 
 /* Parses a command line into *config with argp. groups ends with a group without options.
- * *positional gets the other arguments (NULL: none allowed). Returns 0; -1 with *err (exit 64); 1
- * when --help or --usage was printed. */
+ * *positional gets the other arguments (NULL: none allowed; s4d_texts_free). An abbreviated option
+ * is an error. --help shows the values in *config as defaults. argv is left as it is. Returns 0; -1
+ * with *err (exit 64); 1 when --help or --usage was printed. */
 int s4d_options_argv(const struct s4d_option_group *groups, const char *summary, int argc,
                      char **argv, void *config, struct s4d_texts *positional,
                      struct s4d_error *err);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading whole files with a bound, and listing folders of YAML files. */
+#include "support/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/memory.h"
+
+static int read_open(FILE *f, const char *file, char **bytes, size_t *n, struct s4d_error *err)
+{
+    struct stat st;
+    if (fstat(fileno(f), &st) == 0 && S_ISDIR(st.st_mode))
+        return s4d_fail(err, S4D_EXIT_DATA, file, "expected a file, found a folder");
+    char *v = NULL;
+    size_t size = 0, room = 0;
+    do {
+        room = room ? 2 * room : 16 * 1024;
+        v = s4d_realloc(v, room + 1);
+        size += fread(v + size, 1, room - size, f);
+    } while (size == room && size <= S4D_FILE_MAX);
+    *bytes = v;
+    *n = size;
+    v[size] = '\0';
+    if (ferror(f))
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot read: %s", strerror(errno));
+    if (size > S4D_FILE_MAX)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "expected at most %d MiB, found more",
+                        S4D_FILE_MAX >> 20);
+    return 0;
+}
+
+int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *err)
+{
+    *bytes = NULL;
+    *n = 0;
+    FILE *f = fopen(file, "rb");
+    if (!f)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot open: %s", strerror(errno));
+    int rc = read_open(f, file, bytes, n, err);
+    fclose(f);
+    if (rc) {
+        free(*bytes);
+        *bytes = NULL;
+        *n = 0;
+    }
+    return rc;
+}
+
+static bool has_yaml_ending(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".yaml") == 0;
+}
+
+static int by_byte(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int s4d_file_names(const char *folder, char ***names)
+{
+    char **v = NULL;
+    int n = 0, cap = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || !has_yaml_ending(e->d_name))
+            continue;
+        char *name = s4d_strdup(e->d_name);
+        name[strlen(name) - 5] = '\0';
+        s4d_push(v, n, cap, name);
+    }
+    if (d)
+        closedir(d);
+    if (n > 1)
+        qsort(v, (size_t)n, sizeof *v, by_byte);
+    *names = v;
+    return n;
+}
+
+void s4d_names_free(char **names, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+bool s4d_is_path(const char *name)
+{
+    return strchr(name, '/') != NULL || has_yaml_ending(name);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files, and the names of a folder's data files. */
+#ifndef S4D_SUPPORT_FILE_H
+#define S4D_SUPPORT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "support/error.h"
+
+enum { S4D_FILE_MAX = 16 * 1024 * 1024 }; /* bytes */
+
+/* Reads a file of at most S4D_FILE_MAX bytes into fresh memory, with a '\0' behind its n bytes. 0,
+ * or -1 (exit 65): no such file, a folder, unreadable, too large. */
+int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *err);
+
+/* Names of the .yaml files of a folder, without the extension, sorted by byte; an absent folder has
+ * none. Returns how many; caller frees with s4d_names_free. */
+int s4d_file_names(const char *folder, char ***names);
+void s4d_names_free(char **names, int n);
+
+/* Whether a machine's or workload's name is a path: has a '/' or ends in ".yaml". */
+bool s4d_is_path(const char *name);
+
+#endif
