@@ -22,14 +22,14 @@ static void expect_wait(const struct s4d_program *p, int op, int i, int iteratio
     assert_int_equal(w->kind, kind);
 }
 
-/* in -> a -> b over three streams and back into a:
- *   0 compute[0]  a = in         waits: a is still read by op 2 of the iteration before: memory
- *   1 compute[1]  c = in         nothing in this iteration; c is read by op 3 before: implied?
- *   2 y[0]        b = a          reads op 0: data. b is read by op 3 before: memory, -1
- *   3 x[0]        d = b, (c)     reads op 2: data
- *   4 compute[2]  in += d        reads op 3: data (op 2's read of nothing here)
- * Op 4 is after op 3, which is after op 2; so in the next iteration op 0, on the stream of op 4, is
- * after op 2 already: no wait of op 0 remains. The same holds for ops 1 and 2. */
+/* Each op beside the hazards it has; a wait is kept only for data within the iteration.
+ *   0 compute[0]  a = in    a is read by op 2 of the iteration before
+ *   1 compute[1]  c = in
+ *   2 y[0]        b = a     data from op 0; b is read by op 3 of the iteration before
+ *   3 x[0]        d = b     data from op 2; d is read by op 4 of the iteration before
+ *   4 compute[2]  in += d   data from op 3; in is read by ops 0 and 1, on its own stream
+ * Op 4 is after op 3, which is after op 2, and the next op 0 is after op 4 on the same stream: so
+ * every hazard with the iteration before is implied. */
 static void test_chain(void **state)
 {
     (void)state;
