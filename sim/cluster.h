@@ -19,13 +19,18 @@ struct s4d_cluster {
     struct s4d_link *links; /* directed */
     int n_links, cap_links;
     double *device_speed; /* 1 each; tests slow one down */
-    void *node_state, *fabric_state;
+    struct s4d_node_routes *node_state;
+    const struct s4d_fabric_kind *fabric; /* sim/fabric.h */
+    void *fabric_state;
 };
 
-/* The first n_nodes nodes of the machine. 0, or -1 (exit 65) when it has fewer. */
+/* The first n_nodes nodes of the machine. 0, or -1 (exit 65): it has fewer, or its node or fabric
+ * is not whole (a device that no link reaches, a missing fabric parameter). */
 int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine, int n_nodes,
                        struct s4d_error *err);
 void s4d_cluster_destroy(struct s4d_cluster *c);
+/* Adds a directed link; for fabrics (sim/fabric.h). Returns its index. */
+int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind);
 char *s4d_link_name(const struct s4d_cluster *c, int link); /* "n12.gpu0->gpu3", caller frees */
 
 /* Weighted links, appended to. */
@@ -34,14 +39,18 @@ struct s4d_path {
     int n, cap;
 };
 void s4d_path_add(struct s4d_path *path, int link, int weight);
+void s4d_path_merge(struct s4d_path *path); /* ascending links, each once, weights added */
 void s4d_path_free(struct s4d_path *path);
 
 /* The links from device a to device b (different devices), appended to path; latency of the way in
  * *latency_s. Inside a node the node's links; between nodes a's NIC, the fabric, b's NIC. */
 void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_path *path,
                        double *latency_s);
-/* The same when the way must leave through local device `out` of a's node and enter through `in` of
- * b's (NIC choice of a channel). */
+/* The same between two nodes when the way must leave through the NIC of local device `out` of a's
+ * node and enter through that of `in` of b's (NIC choice of a channel). Within one node it is the
+ * plain route. */
+void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
+                           struct s4d_path *path, double *latency_s);
 
 /* Rank to device by the placement: node-major, inside a node by the machine's rank_to_device. */
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank);

@@ -6,6 +6,7 @@
 #define S4D_SUPPORT_MACHINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,7 +24,14 @@ enum s4d_tag {
 extern const char *const s4d_tag_names[S4D_TAGS];
 
 struct s4d_quantity {
-    double value; /* in the SI unit of the field's suffix */
+    double value; /* in the unit of the key's suffix (_Bps, _s, _flops_per_s, _bytes; none: a plain
+                     number); INFINITY where the file says "unlimited" */
+    enum s4d_tag tag;
+    char *source;
+};
+
+/* Where the whole numbers of a structure (counts, maps) come from. */
+struct s4d_origin {
     enum s4d_tag tag;
     char *source;
 };
@@ -41,8 +49,9 @@ struct s4d_curve {
 struct s4d_attention_row {
     int head_dim;
     bool causal;
-    bool backward; /* false: forward; true: backward; rates of the two passes together are split by
-                      the reader's rule */
+    /* Which pass. A file's `pass: both` (a rate of forward and backward together) becomes two rows
+     * with the same rate: the sum of the two times is then the measured one. */
+    bool backward;
     struct s4d_curve flops_per_s;
 };
 
@@ -61,6 +70,7 @@ struct s4d_efficiency_table {
 
 struct s4d_node_link {
     int a, b;   /* local devices; directed both ways */
+    int kind;   /* the row of the file's `links` it comes from: links of a kind share a bandwidth */
     int bricks; /* individual links side by side */
     struct s4d_quantity
         brick_bandwidth_Bps; /* each, per direction: what the library gets out of it */
@@ -102,7 +112,8 @@ struct s4d_device {
 };
 
 struct s4d_nic {
-    int device; /* the local device it hangs on; others reach it over that one */
+    int device; /* the local device it hangs on (at most one a device); others reach it over that
+                   one */
 };
 
 struct s4d_node {
@@ -115,6 +126,7 @@ struct s4d_node {
     struct s4d_quantity host_bandwidth_Bps; /* device to host memory, per direction */
     struct s4d_quantity latency_s;          /* between two devices of a node */
     int *rank_to_device;                    /* devices long */
+    struct s4d_origin layout;               /* of devices, links, nics and rank_to_device */
 };
 
 /* Fabric parameters are a list of named numbers; each topology says which it needs (sim/fabric.h).
@@ -122,19 +134,23 @@ struct s4d_node {
 struct s4d_parameter {
     char key[48];
     struct s4d_quantity value;
+    int line; /* in the machine's file, 0: none */
 };
 struct s4d_fabric {
     char topology[32];
     int nodes;
+    struct s4d_origin nodes_origin;
     struct s4d_quantity latency_s; /* end to end between two devices of different nodes */
     struct s4d_parameter *parameter;
     int n_parameters;
+    int line; /* of the section in the machine's file, 0: none */
 };
 
 struct s4d_machine {
     char name[64];
     char *description;
-    char hash[17]; /* of the contents: the file's bytes, or the one line */
+    char *file;    /* as opened; the one line itself for a synthetic machine */
+    char hash[17]; /* of the contents: the file's bytes or the one line, then every override */
     struct s4d_device device;
     struct s4d_node node;
     struct s4d_fabric fabric;
@@ -142,10 +158,15 @@ struct s4d_machine {
 };
 
 /* NAME (of a file in the machines folder), a path that ends in .yaml, or "synthetic:key=value,...".
- * set: "key=value" overrides, n_set of them (keys as s4d_machine_print writes them). 0, or -1:
- * unknown machine 65, bad key or value with file:line. */
+ * set: "key=value" overrides, n_set of them (keys as s4d_machine_print writes them; such a value
+ * has tag assumed and source "--set"). 0, or -1: unknown machine 65, bad key or value with
+ * file:line, a bad override 64. Which parameters the fabric needs is checked by s4d_fabric_check
+ * (sim/fabric.h). */
 int s4d_machine_load(struct s4d_machine *m, const char *name, const char *const *set, int n_set,
                      struct s4d_error *err);
+/* The same from n bytes of YAML; file is for messages and the machine's name. */
+int s4d_machine_parse(struct s4d_machine *m, const char *file, const char *text, size_t n,
+                      const char *const *set, int n_set, struct s4d_error *err);
 void s4d_machine_free(struct s4d_machine *m);
 
 /* Every resolved value with its tag and source, one a line. */
@@ -157,6 +178,8 @@ void s4d_machine_visit(const struct s4d_machine *m,
                                      const char *source, double value),
                        void *context);
 double s4d_parameter_value(const struct s4d_machine *m, const char *key, double missing);
+/* y at x: linear in log2 x between the points, clamped outside; 1 for an empty curve. */
+double s4d_curve_value(const struct s4d_curve *curve, double x);
 
 /* The folder of machine files: S4D_DATA_DIR/machines of the build, or SCALE4D_MACHINES in the
  * environment. */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links of a cluster, in this order: for each node its device pairs (both directions of link 0, of
+ * link 1, ...) and its NICs (out and in of NIC 0, ...); then the fabric's. All nodes are alike, so
+ * ways inside a node are found once, by sim/node.c. */
+#include "sim/cluster.h"
+
+#include <stdlib.h>
+
+#include "sim/fabric.h"
+#include "sim/node.h"
+#include "support/memory.h"
+
+int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind)
+{
+    struct s4d_link link = {capacity_Bps, kind};
+    s4d_push(c->links, c->n_links, c->cap_links, link);
+    return c->n_links - 1;
+}
+
+static void add_node_links(struct s4d_cluster *c)
+{
+    const struct s4d_node *node = &c->machine->node;
+    for (int i = 0; i < node->n_links; i++) {
+        double capacity = node->link[i].bricks * node->link[i].brick_bandwidth_Bps.value;
+        s4d_cluster_add_link(c, capacity, "node");
+        s4d_cluster_add_link(c, capacity, "node");
+    }
+    for (int i = 0; i < node->n_nics; i++) {
+        s4d_cluster_add_link(c, node->nic_bandwidth_Bps.value, "nic-out");
+        s4d_cluster_add_link(c, node->nic_bandwidth_Bps.value, "nic-in");
+    }
+}
+
+int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine, int n_nodes,
+                       struct s4d_error *err)
+{
+    *c = (struct s4d_cluster){.machine = machine, .n_nodes = n_nodes};
+    S4D_ASSERT(n_nodes >= 1, "a cluster of %d nodes", n_nodes);
+    if (n_nodes > machine->fabric.nodes) {
+        s4d_fail(err, S4D_EXIT_DATA, machine->name,
+                 "has %d nodes of %d devices, asked for %d nodes", machine->fabric.nodes,
+                 machine->node.devices, n_nodes);
+        return s4d_hint(err, "at most %ld GPUs",
+                        (long)machine->fabric.nodes * machine->node.devices);
+    }
+    if (s4d_fabric_check(machine, err))
+        return -1;
+    c->node_state =
+        s4d_node_routes_create(&machine->node, machine->fabric.nodes > 1, machine->name, err);
+    if (!c->node_state)
+        return -1;
+    c->n_devices = n_nodes * machine->node.devices;
+    for (int i = 0; i < n_nodes; i++)
+        add_node_links(c);
+    c->device_speed = s4d_malloc((size_t)c->n_devices * sizeof *c->device_speed);
+    for (int i = 0; i < c->n_devices; i++)
+        c->device_speed[i] = 1;
+    c->fabric = s4d_fabric_find(machine->fabric.topology);
+    if (c->fabric->create(c, err)) {
+        s4d_cluster_destroy(c);
+        return -1;
+    }
+    return 0;
+}
+
+void s4d_cluster_destroy(struct s4d_cluster *c)
+{
+    if (c->fabric && c->fabric->destroy)
+        c->fabric->destroy(c);
+    s4d_node_routes_free(c->node_state);
+    free(c->links);
+    free(c->device_speed);
+    *c = (struct s4d_cluster){0};
+}
+
+static int links_per_node(const struct s4d_node *node)
+{
+    return 2 * (node->n_links + node->n_nics);
+}
+
+char *s4d_link_name(const struct s4d_cluster *c, int link)
+{
+    const struct s4d_node *node = &c->machine->node;
+    int per_node = links_per_node(node);
+    S4D_ASSERT(link >= 0 && link < c->n_links, "link %d of %d", link, c->n_links);
+    if (link >= c->n_nodes * per_node)
+        return c->fabric->link_name(c, link);
+    int n = link / per_node, local = link % per_node, pair = local / 2;
+    if (pair >= node->n_links)
+        return s4d_asprintf("n%d.nic%d.%s", n, pair - node->n_links, local % 2 ? "in" : "out");
+    const struct s4d_node_link *l = &node->link[pair];
+    return s4d_asprintf("n%d.gpu%d->gpu%d", n, local % 2 ? l->b : l->a, local % 2 ? l->a : l->b);
+}
+
+void s4d_path_add(struct s4d_path *path, int link, int weight)
+{
+    if (path->n == path->cap) {
+        int cap = path->cap;
+        path->link = s4d_grow(path->link, &cap, sizeof *path->link);
+        path->weight = s4d_grow(path->weight, &path->cap, sizeof *path->weight);
+    }
+    path->link[path->n] = link;
+    path->weight[path->n++] = weight;
+}
+
+static int by_link(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+void s4d_path_merge(struct s4d_path *path)
+{
+    int(*pair)[2] = s4d_malloc((size_t)(path->n + 1) * sizeof *pair);
+    for (int i = 0; i < path->n; i++) {
+        pair[i][0] = path->link[i];
+        pair[i][1] = path->weight[i];
+    }
+    qsort(pair, (size_t)path->n, sizeof *pair, by_link);
+    int n = 0;
+    for (int i = 0; i < path->n; i++) {
+        if (n > 0 && path->link[n - 1] == pair[i][0]) {
+            path->weight[n - 1] += pair[i][1];
+        } else {
+            path->link[n] = pair[i][0];
+            path->weight[n++] = pair[i][1];
+        }
+    }
+    path->n = n;
+    free(pair);
+}
+
+void s4d_path_free(struct s4d_path *path)
+{
+    free(path->link);
+    free(path->weight);
+    *path = (struct s4d_path){0};
+}
+
+/* The way inside node n between two of its local devices; nothing when they are the same. */
+static void add_local(const struct s4d_cluster *c, int n, int from, int to, struct s4d_path *path)
+{
+    const int *hop;
+    int hops = s4d_node_route(c->node_state, from, to, &hop);
+    int base = n * links_per_node(&c->machine->node);
+    for (int i = 0; i < hops; i++)
+        s4d_path_add(path, base + hop[i], 1);
+}
+
+void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
+                           struct s4d_path *path, double *latency_s)
+{
+    const struct s4d_node *node = &c->machine->node;
+    int per = node->devices, na = a / per, nb = b / per;
+    S4D_ASSERT(a != b && a >= 0 && b >= 0 && a < c->n_devices && b < c->n_devices,
+               "route %d to %d of %d devices", a, b, c->n_devices);
+    if (na == nb) {
+        add_local(c, na, a % per, b % per, path);
+        *latency_s = node->latency_s.value;
+        return;
+    }
+    int nic_a = s4d_node_nic(c->node_state, out % per),
+        nic_b = s4d_node_nic(c->node_state, in % per);
+    int nics = 2 * node->n_links, per_node = links_per_node(node);
+    add_local(c, na, a % per, node->nic[nic_a].device, path);
+    s4d_path_add(path, na * per_node + nics + 2 * nic_a, 1);
+    c->fabric->route(c, na * node->n_nics + nic_a, nb * node->n_nics + nic_b, path);
+    s4d_path_add(path, nb * per_node + nics + 2 * nic_b + 1, 1);
+    add_local(c, nb, node->nic[nic_b].device, b % per, path);
+    *latency_s = c->machine->fabric.latency_s.value;
+}
+
+void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_path *path,
+                       double *latency_s)
+{
+    s4d_cluster_route_via(c, a, a, b, b, path, latency_s);
+}
+
+int s4d_device_of_rank(const struct s4d_cluster *c, int rank)
+{
+    const struct s4d_node *node = &c->machine->node;
+    return rank - rank % node->devices + node->rank_to_device[rank % node->devices];
+}

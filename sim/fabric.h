@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fabrics: what lies between the NICs of different nodes. One file in sim/fabric/ and one row here
+ * each.
+ *
+ * Every NIC is a leaf: NIC k of node n is nic n * n_nics + k. The cluster owns each NIC's own two
+ * links (out and in); a fabric adds the links behind them and says which of them a way crosses. */
+#ifndef S4D_SIM_FABRIC_H
+#define S4D_SIM_FABRIC_H
+
+#include "sim/cluster.h"
+
+struct s4d_fabric_parameter {
+    const char *key; /* as in the machine file; the suffix is the unit (support/machine.h) */
+    const char *summary;
+    double min, max; /* closed; counts must also be whole */
+};
+
+enum { S4D_FABRIC_PARAMETERS = 8 };
+struct s4d_fabric_kind {
+    const char *name, *summary;
+    struct s4d_fabric_parameter parameter[S4D_FABRIC_PARAMETERS]; /* all required; ends with a row
+                                                                     without a key */
+    /* Nodes its parameters make room for; at least the machine's. NULL: any number. */
+    double (*room)(const struct s4d_machine *m);
+    /* Adds links for the cluster's n_nodes nodes and sets c->fabric_state. */
+    int (*create)(struct s4d_cluster *c, struct s4d_error *err);
+    void (*destroy)(struct s4d_cluster *c);
+    /* Appends the links from NIC a to NIC b of another node, without the NICs' own. */
+    void (*route)(const struct s4d_cluster *c, int a, int b, struct s4d_path *path);
+    /* Name of one of its links, "group3.out"; caller frees. */
+    char *(*link_name)(const struct s4d_cluster *c, int link);
+};
+
+extern const struct s4d_fabric_kind s4d_fabric_single_switch, s4d_fabric_dragonfly;
+extern const struct s4d_fabric_kind *const s4d_fabrics[]; /* ends with NULL */
+
+const struct s4d_fabric_kind *s4d_fabric_find(const char *name); /* NULL: unknown */
+
+/* Whether the machine's topology is known and its parameters are those of the topology: none
+ * missing, none unknown, all in range, room for its nodes. 0, or -1 (exit 65, file:line). */
+int s4d_fabric_check(const struct s4d_machine *m, struct s4d_error *err);
+
+#endif

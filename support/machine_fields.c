@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/machine_fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/memory.h"
+#include "support/units.h"
+
+const char *const s4d_tag_names[S4D_TAGS] = {"read",     "secondary", "derived",
+                                             "measured", "fitted",    "assumed"};
+const char *const s4d_protocol_names[S4D_PROTOCOLS] = {"ll", "ll128", "simple"};
+
+#define ROW(section, path, key, count, range)                                                      \
+    {                                                                                              \
+        section, #key, offsetof(struct s4d_machine, path.key), count, range                        \
+    }
+#define DEVICE(key, range) ROW("device", device, key, 1, range)
+#define NODE(key, range)   ROW("node", node, key, 1, range)
+#define LIBRARY(key)       ROW("library", library, key, 1, S4D_POSITIVE)
+#define LATENCY(pattern, key)                                                                      \
+    ROW("library." #pattern, library.pattern, key, S4D_PROTOCOLS, S4D_NOT_NEGATIVE)
+
+const struct s4d_machine_field s4d_machine_fields[] = {
+    DEVICE(peak_flops_per_s, S4D_POSITIVE),
+    DEVICE(peak_measured_flops_per_s, S4D_POSITIVE),
+    DEVICE(memory_bytes, S4D_UNLIMITED_TOO),
+    DEVICE(memory_reserve_bytes, S4D_NOT_NEGATIVE),
+    DEVICE(memory_bandwidth_Bps, S4D_UNLIMITED_TOO),
+    DEVICE(launch_s, S4D_NOT_NEGATIVE),
+    DEVICE(gemm_flops_per_s, S4D_POSITIVE),
+    DEVICE(gemm_output_Bps, S4D_UNLIMITED_TOO),
+    DEVICE(rate_beside_in_node, S4D_FRACTION),
+    DEVICE(rate_beside_across_nodes, S4D_FRACTION),
+    NODE(nic_bandwidth_Bps, S4D_POSITIVE),
+    NODE(host_bandwidth_Bps, S4D_UNLIMITED_TOO),
+    NODE(latency_s, S4D_NOT_NEGATIVE),
+    ROW("fabric", fabric, latency_s, 1, S4D_NOT_NEGATIVE),
+    LATENCY(ring, base_s),
+    LATENCY(ring, nvlink_s),
+    LATENCY(ring, net_s),
+    LATENCY(tree, base_s),
+    LATENCY(tree, nvlink_s),
+    LATENCY(tree, net_s),
+    LIBRARY(ll_max_in_node_Bps),
+    LIBRARY(ll_max_two_nodes_Bps),
+    LIBRARY(ll_max_Bps),
+    LIBRARY(ll128_channel_Bps),
+    LIBRARY(tree_channel_in_node_Bps),
+    LIBRARY(tree_channel_two_nodes_Bps),
+    LIBRARY(tree_channel_Bps),
+    {0},
+};
+
+struct s4d_quantity *s4d_field_quantity(const struct s4d_machine *m,
+                                        const struct s4d_machine_field *field)
+{
+    return (struct s4d_quantity *)((char *)m + field->offset);
+}
+
+bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field *field)
+{
+    return strncmp(field->section, "library", 7) != 0 || strcmp(m->library.name, "ideal") != 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), e = strlen(end);
+    return n >= e && strcmp(text + n - e, end) == 0;
+}
+
+int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err)
+{
+    if (strcmp(text, "unlimited") == 0) {
+        *value = INFINITY;
+        return 0;
+    }
+    if (ends_with(key, "_Bps"))
+        return s4d_parse_bandwidth(text, value, err);
+    if (ends_with(key, "flops_per_s"))
+        return s4d_parse_flops(text, value, err);
+    if (ends_with(key, "_bytes"))
+        return s4d_parse_bytes(text, value, err);
+    if (ends_with(key, "_s"))
+        return s4d_parse_time(text, value, err);
+    return s4d_parse_number(text, 0, 1e18, value, err);
+}
+
+int s4d_field_check(const struct s4d_machine_field *field, double value, struct s4d_error *err)
+{
+    if (isinf(value) && field->range != S4D_UNLIMITED_TOO)
+        return s4d_fail(err, S4D_EXIT_DATA, "", "%s cannot be unlimited", field->key);
+    if (field->range == S4D_FRACTION && !(value > 0 && value <= 1))
+        return s4d_fail(err, S4D_EXIT_DATA, "", "expected a part above 0 and at most 1, found %g",
+                        value);
+    if (field->range != S4D_NOT_NEGATIVE && !(value > 0))
+        return s4d_fail(err, S4D_EXIT_DATA, "", "expected more than 0, found %g", value);
+    return 0;
+}
+
+void s4d_quantity_set(struct s4d_quantity *q, double value, enum s4d_tag tag, const char *source)
+{
+    char *copy = s4d_strdup(source); /* before the free: source may be q's own */
+    free(q->source);
+    *q = (struct s4d_quantity){value, tag, copy};
+}
+
+double s4d_curve_value(const struct s4d_curve *curve, double x)
+{
+    if (curve->n == 0)
+        return 1;
+    if (x <= curve->x[0])
+        return curve->y[0];
+    for (int i = 1; i < curve->n; i++) {
+        if (x <= curve->x[i]) {
+            double part = log2(x / curve->x[i - 1]) / log2(curve->x[i] / curve->x[i - 1]);
+            return curve->y[i - 1] + part * (curve->y[i] - curve->y[i - 1]);
+        }
+    }
+    return curve->y[curve->n - 1];
+}
+
+double s4d_parameter_value(const struct s4d_machine *m, const char *key, double missing)
+{
+    for (int i = 0; i < m->fabric.n_parameters; i++) {
+        if (strcmp(m->fabric.parameter[i].key, key) == 0)
+            return m->fabric.parameter[i].value.value;
+    }
+    return missing;
+}

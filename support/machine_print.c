@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything a machine says, walked once: for people and for programs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/machine_fields.h"
+#include "support/memory.h"
+#include "support/units.h"
+
+struct entry {
+    const char *key;
+    enum s4d_tag tag;
+    const char *source;
+    double value;     /* NAN: a structure, whose points follow */
+    const char *text; /* what a structure is, NULL otherwise */
+    bool point;       /* of a curve or table */
+};
+struct walk {
+    void (*see)(void *context, const struct entry *e);
+    void *context;
+};
+
+static void see(const struct walk *w, const char *key, const struct s4d_quantity *q)
+{
+    struct entry e = {key, q->tag, q->source, q->value, NULL, false};
+    w->see(w->context, &e);
+}
+
+static void see_structure(const struct walk *w, const char *key, enum s4d_tag tag,
+                          const char *source, const char *text)
+{
+    struct entry e = {key, tag, source, NAN, text, false};
+    w->see(w->context, &e);
+}
+
+static void see_point(const struct walk *w, const char *key, enum s4d_tag tag, const char *source,
+                      double value)
+{
+    struct entry e = {key, tag, source, value, NULL, true};
+    w->see(w->context, &e);
+}
+
+static void walk_fields(const struct s4d_machine *m, const char *section, const struct walk *w)
+{
+    for (const struct s4d_machine_field *f = s4d_machine_fields; f->key; f++) {
+        const struct s4d_quantity *q = s4d_field_quantity(m, f);
+        if (strcmp(f->section, section) != 0 || !s4d_field_used(m, f))
+            continue;
+        for (int i = 0; i < f->count; i++) {
+            char *key = s4d_asprintf("%s.%s%s%s", section, f->key, f->count > 1 ? "." : "",
+                                     f->count > 1 ? s4d_protocol_names[i] : "");
+            see(w, key, &q[i]);
+            free(key);
+        }
+    }
+}
+
+static void walk_curve(const char *name, const struct s4d_curve *c, bool x_is_bytes,
+                       const char *y_key, const struct walk *w)
+{
+    see_structure(w, name, c->tag, c->source, "a curve");
+    for (int i = 0; i < c->n; i++) {
+        char x[32];
+        if (x_is_bytes)
+            s4d_format_bytes(c->x[i], x, sizeof x);
+        else
+            snprintf(x, sizeof x, "%.0f", c->x[i]);
+        char *key = s4d_asprintf("%s[%s]%s", name, x, y_key);
+        see_point(w, key, c->tag, c->source, c->y[i]);
+        free(key);
+    }
+}
+
+static void walk_device(const struct s4d_machine *m, const struct walk *w)
+{
+    const struct s4d_device *d = &m->device;
+    walk_fields(m, "device", w);
+    if (d->memory_efficiency.n > 0)
+        walk_curve("device.memory_efficiency", &d->memory_efficiency, true, "", w);
+    for (int i = 0; i < d->n_attention; i++) {
+        const struct s4d_attention_row *a = &d->attention[i];
+        char *name =
+            s4d_asprintf("device.attention.head_dim_%d.%s.%s", a->head_dim,
+                         a->causal ? "causal" : "full", a->backward ? "backward" : "forward");
+        walk_curve(name, &a->flops_per_s, false, ".flops_per_s", w);
+        free(name);
+    }
+}
+
+static void walk_node(const struct s4d_machine *m, const struct walk *w)
+{
+    const struct s4d_node *node = &m->node;
+    char text[96];
+    snprintf(text, sizeof text, "%d devices, %d NICs, %d links", node->devices, node->n_nics,
+             node->n_links);
+    see_structure(w, "node.layout", node->layout.tag, node->layout.source, text);
+    walk_fields(m, "node", w);
+    for (int i = 0, kind = -1; i < node->n_links; i++) {
+        if (node->link[i].kind == kind)
+            continue;
+        kind = node->link[i].kind;
+        char *key = s4d_asprintf("node.links.%d.brick_bandwidth_Bps", kind);
+        see(w, key, &node->link[i].brick_bandwidth_Bps);
+        free(key);
+    }
+}
+
+static void walk_fabric(const struct s4d_machine *m, const struct walk *w)
+{
+    const struct s4d_fabric *f = &m->fabric;
+    struct s4d_quantity nodes = {f->nodes, f->nodes_origin.tag, f->nodes_origin.source};
+    see(w, "fabric.nodes", &nodes);
+    walk_fields(m, "fabric", w);
+    for (int i = 0; i < f->n_parameters; i++) {
+        char *key = s4d_asprintf("fabric.%s", f->parameter[i].key);
+        see(w, key, &f->parameter[i].value);
+        free(key);
+    }
+}
+
+static void walk_library(const struct s4d_machine *m, const struct walk *w)
+{
+    static const char *const sections[] = {"library.ring", "library.tree", "library"};
+    for (int i = 0; i < 3; i++)
+        walk_fields(m, sections[i], w);
+    for (int i = 0; i < m->library.n_tables; i++) {
+        const struct s4d_efficiency_table *t = &m->library.table[i];
+        char *name = s4d_asprintf("library.efficiency.%s", t->op);
+        see_structure(w, name, t->tag, t->source, "a table by ranks, ranks a node and bytes");
+        for (int j = 0; j < t->n; j++) {
+            char bytes[32];
+            char *key =
+                s4d_asprintf("%s[%d,%d,%s]", name, t->row[j].ranks, t->row[j].ranks_per_node,
+                             s4d_format_bytes(t->row[j].bytes, bytes, sizeof bytes));
+            see_point(w, key, t->tag, t->source, t->row[j].efficiency);
+            free(key);
+        }
+        free(name);
+    }
+}
+
+static void walk_all(const struct s4d_machine *m, const struct walk *w)
+{
+    walk_device(m, w);
+    walk_node(m, w);
+    walk_fabric(m, w);
+    walk_library(m, w);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), e = strlen(end);
+    return n >= e && strcmp(text + n - e, end) == 0;
+}
+
+static void format(const struct entry *e, char *text, int size)
+{
+    char key[128]; /* "base_s.ll": the unit is the field's */
+    snprintf(key, sizeof key, "%s", e->key);
+    for (int i = 0; i < S4D_PROTOCOLS; i++) {
+        char *dot = strrchr(key, '.');
+        if (dot && strcmp(dot + 1, s4d_protocol_names[i]) == 0)
+            *dot = '\0';
+    }
+    if (e->text)
+        snprintf(text, (size_t)size, "%s", e->text);
+    else if (isinf(e->value))
+        snprintf(text, (size_t)size, "unlimited");
+    else if (ends_with(key, "_Bps"))
+        s4d_format_bandwidth(e->value, text, size);
+    else if (ends_with(key, "flops_per_s"))
+        s4d_format_flops(e->value, text, size);
+    else if (ends_with(key, "_bytes"))
+        s4d_format_bytes(e->value, text, size);
+    else if (ends_with(key, "_s"))
+        s4d_format_time(e->value, text, size);
+    else
+        snprintf(text, (size_t)size, "%.6g", e->value);
+}
+
+static void print_entry(void *context, const struct entry *e)
+{
+    char text[96];
+    format(e, text, sizeof text);
+    fprintf(context, "%-47s %-22s %-9s %s\n", e->key, text, s4d_tag_names[e->tag],
+            e->point ? "as above" : e->source);
+}
+
+void s4d_machine_print(const struct s4d_machine *m, FILE *out)
+{
+    struct walk w = {print_entry, out};
+    fprintf(out, "# %s: %s\n", m->name, m->description);
+    fprintf(out, "# device %s, topology %s, library %s, contents %s\n", m->device.name,
+            m->fabric.topology, m->library.name, m->hash);
+    fprintf(out, "%-47s %-22s %-9s %s\n", "# key", "value", "tag", "source");
+    walk_all(m, &w);
+}
+
+struct visitor {
+    void (*visit)(void *context, const char *key, enum s4d_tag tag, const char *source,
+                  double value);
+    void *context;
+};
+
+static void visit_entry(void *context, const struct entry *e)
+{
+    const struct visitor *v = context;
+    if (!e->point)
+        v->visit(v->context, e->key, e->tag, e->source, e->value);
+}
+
+void s4d_machine_visit(const struct s4d_machine *m,
+                       void (*visit)(void *context, const char *key, enum s4d_tag tag,
+                                     const char *source, double value),
+                       void *context)
+{
+    struct visitor v = {visit, context};
+    struct walk w = {visit_entry, &v};
+    walk_all(m, &w);
+}
