@@ -4,7 +4,7 @@
 #ifndef S4D_SCHEDULE_LAYER_H
 #define S4D_SCHEDULE_LAYER_H
 
-#include "schedule/builder.h"
+#include "schedule/builder.h" /* for: struct s4d_builder */
 
 enum s4d_slot {
     S4D_SLOT_EMBEDDING,
@@ -13,39 +13,51 @@ enum s4d_slot {
     S4D_SLOT_ATTENTION,
     S4D_SLOT_MLP,
     S4D_SLOT_HEAD,
-    S4D_SLOT_LINEAR,
+    S4D_SLOT_LINEAR, /* the building block of the others; no model slot */
     S4D_SLOTS
 };
 extern const char *const s4d_slot_names[S4D_SLOTS];
 
-/* One layer of a model: its parameters, and the tensors of the running micro-batch that its
- * backward reads. The same forward run again (recompute) replaces them. */
-enum { S4D_LAYER_PARAMS = 8, S4D_LAYER_TENSORS = 8 };
+/* One layer of a model. state is its kind's own: parameters, and the tensors of the running
+ * micro-batch that its backward reads. The same forward run again (recompute) replaces the tensors.
+ */
 struct s4d_layer {
     const struct s4d_layer_kind *kind;
-    const char *name;    /* "norm1", "attention", "head": the prefix of its parameters and labels */
+    const char *name;    /* "layers.3.norm1": the prefix of its parameters */
+    const char *label;   /* "norm1": the prefix of its ops' labels */
     const char *hf_name; /* "h.3.ln_1" */
     int index;           /* transformer layer, -1 outside */
-    int param[S4D_LAYER_PARAMS];
-    int saved[S4D_LAYER_TENSORS];
+    int out_bias; /* a bias (1, h/Gy) that the caller must still add to what forward returned; -1:
+                     none */
+    void *state;
 };
 
 struct s4d_layer_kind {
-    const char *name, *summary, *tensors, *source; /* source: paper and equation */
+    const char *name, *summary;
+    const char *tensors; /* parameters with their shapes and how they are split */
+    const char *source;  /* paper and equation */
     enum s4d_slot slot;
-    /* Divisibility of its own; NULL: none. 0, or -1 with *err. */
+    /* Divisibility of its own; NULL: none. 0, or -1 with *err (exit 64). */
     int (*divides)(const struct s4d_model *m, const struct s4d_grid *g, struct s4d_error *err);
+    /* Declares the parameters and allocates state from the program's arena. */
     void (*declare)(struct s4d_builder *b, struct s4d_layer *l);
-    /* x (T, h/Gy) to the tensor it makes of it. */
+    /* x to the tensor it makes of it; the embedding is given -1 and reads the micro-batch's tokens,
+     * the head returns -1. */
     int (*forward)(struct s4d_builder *b, struct s4d_layer *l, int x);
-    /* The gradient of what forward returned, to the gradient of x. `residual`: a gradient to add to
-     * the result, or -1; norms fuse it, others are given -1. */
+    /* The gradient of what forward returned, to the gradient of x. residual: a gradient to add to
+     * the result, or -1 (norms fuse it; others are given -1). The head is given -1, the embedding
+     * returns -1. */
     int (*backward)(struct s4d_builder *b, struct s4d_layer *l, int dy, int residual);
-    /* Of the whole model, for s4d_layers: parameters of one such layer, and forward FLOPs per
-     * sequence. */
+    /* Of one such layer: parameters, and forward FLOPs of one sequence (attention as the full
+     * square). */
     double (*parameters)(const struct s4d_model *m);
     double (*forward_flops)(const struct s4d_model *m);
 };
+
+/* For a kind's divides: 0 if the axis' size divides n ("attention heads"), else -1 (exit 64) with
+ * the nearest sizes that fit. */
+int s4d_axis_divides(const struct s4d_grid *g, enum s4d_axis axis, int64_t n, const char *what,
+                     const struct s4d_model *m, struct s4d_error *err);
 
 extern const struct s4d_layer_kind *const s4d_layer_kinds[];        /* ends with NULL */
 const struct s4d_layer_kind *s4d_layer_kind_find(const char *name); /* NULL: unknown */

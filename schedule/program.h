@@ -140,6 +140,7 @@ struct s4d_param {
     int64_t rows, part_cols[S4D_PARTS]; /* of the whole tensor; parts lie side by side in the
                                            columns (q, k, v) */
     int parts;
+    int layer;              /* transformer layer; -1 outside */
     int64_t padded_rows;    /* rows rounded up to a multiple of Grow (vocabulary); rows otherwise */
     int row_axis, col_axis; /* the axis that splits rows, columns (each part by itself); -1: none */
     bool sharded_z;
