@@ -6,10 +6,11 @@
 
 #include "schedule/program.h"
 
-/* Sets position of every op and its waits. Ops already carry their order waits (s4d_pending_order
- * below, as list indices); data and memory waits follow from the operands' byte ranges, within the
- * iteration and from the one before. Waits implied by others, or by the order in a stream, are left
- * out. An op marked in the list waits for ops earlier in the list only. */
+/* Sets position of every op and its waits. Order waits (and memory waits that bound how many
+ * buffers are in use) come as edges of list indices; data and memory waits follow from the
+ * operands' byte ranges, within the iteration and from the one before. Waits implied by others, or
+ * by the order in a stream, are left out. Within an iteration an op waits for ops earlier in the
+ * list only. */
 struct s4d_order_edge {
     int before, after; /* list indices, before < after */
     enum s4d_wait_kind kind;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/handmade.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct s4d_program handmade(void)
+{
+    return (struct s4d_program){.grid = s4d_grid_make(1, 1, 1, 1), .micro_batches = 1};
+}
+
+int handmade_storage(struct s4d_program *p, int64_t bytes, bool persistent)
+{
+    struct s4d_storage s = {.name = s4d_arena_printf(&p->memory, "s%d", p->n_storages),
+                            .bytes = bytes,
+                            .role = persistent ? S4D_ROLE_MASTER : S4D_ROLE_ACTIVATION,
+                            .persistent = persistent,
+                            .offset = -1};
+    s4d_push(p->storages, p->n_storages, p->cap_storages, s);
+    return p->n_storages - 1;
+}
+
+int handmade_tensor(struct s4d_program *p, int storage, enum s4d_type type, int64_t offset,
+                    int64_t n)
+{
+    struct s4d_tensor t = {.name = s4d_arena_printf(&p->memory, "t%d", p->n_tensors),
+                           .storage = storage,
+                           .type = type,
+                           .offset = s4d_constant(offset),
+                           .dims = 1,
+                           .shape = {n},
+                           .stride = {1}};
+    s4d_push(p->tensors, p->n_tensors, p->cap_tensors, t);
+    return p->n_tensors - 1;
+}
+
+int handmade_bytes(struct s4d_program *p, int storage, int64_t offset, int64_t n)
+{
+    return handmade_tensor(p, storage, S4D_U8, offset, n);
+}
+
+int handmade_op(struct s4d_program *p, enum s4d_op_kind kind, enum s4d_stream stream,
+                const int *operands, int n)
+{
+    struct s4d_op op = {
+        .kind = kind, .stream = stream, .label = {S4D_PHASE_FORWARD, -1, -1, "handmade"}};
+    for (int i = 0; i < n; i++) {
+        char access = s4d_op_kinds[kind].operand[i].access;
+        op.operand[i].tensor = operands[i];
+        op.operand[i].access = access == 'r'   ? S4D_READ
+                               : access == 'w' ? S4D_WRITE
+                                               : S4D_ACCUMULATE;
+    }
+    s4d_push(p->ops, p->n_ops, p->cap_ops, op);
+    return p->n_ops - 1;
+}
+
+int handmade_copy(struct s4d_program *p, enum s4d_stream stream, int from, int to)
+{
+    return handmade_op(p, S4D_OP_COPY, stream, (const int[]){from, to}, 2);
+}
+
+static unsigned next(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+struct s4d_program handmade_random(unsigned seed, int n_ops, int n_storages)
+{
+    enum { BYTES = 64 };
+    struct s4d_program p = handmade();
+    bool *written = calloc((size_t)n_storages, sizeof *written);
+    for (int i = 0; i < n_storages; i++)
+        handmade_storage(&p, BYTES * (1 + (int64_t)(next(&seed) % 20)), i == 0 || i % 7 == 0);
+    while (p.n_ops < n_ops) {
+        int from = (int)(next(&seed) % (unsigned)n_storages),
+            to = (int)(next(&seed) % (unsigned)n_storages);
+        enum s4d_stream stream = (enum s4d_stream)(next(&seed) % 5);
+        if (from == to || (!written[from] && !p.storages[from].persistent))
+            continue;
+        int64_t part = next(&seed) % BYTES, size = 1 + next(&seed) % (unsigned)(BYTES - part);
+        bool whole = !written[to] && !p.storages[to].persistent;
+        int r = handmade_bytes(&p, from, next(&seed) % BYTES, 1);
+        int w = whole ? handmade_bytes(&p, to, 0, p.storages[to].bytes)
+                      : handmade_bytes(&p, to, part, size);
+        enum s4d_op_kind kind = !whole && next(&seed) % 2 ? S4D_OP_ADD : S4D_OP_COPY;
+        handmade_op(&p, kind, stream, (const int[]){r, w}, 2);
+        written[to] = true;
+    }
+    free(written);
+    return p;
+}
+
+bool *handmade_closure(const struct s4d_program *p)
+{
+    int n = p->n_ops, N = 2 * n;
+    bool *before = calloc((size_t)N * (size_t)N, sizeof *before);
+    for (int b = 0; b < N; b++) {
+        const struct s4d_op *x = &p->ops[b % n];
+        for (int a = 0; a < b; a++) {
+            const struct s4d_op *y = &p->ops[a % n];
+            bool direct = x->stream == y->stream;
+            for (int w = 0; w < x->n_waits; w++)
+                direct |= x->waits[w].stream == y->stream && x->waits[w].position == y->position &&
+                          b / n + x->waits[w].iteration == a / n;
+            if (!direct)
+                continue;
+            before[(size_t)b * (size_t)N + (size_t)a] = true;
+            for (int c = 0; c < a; c++)
+                before[(size_t)b * (size_t)N + (size_t)c] |=
+                    before[(size_t)a * (size_t)N + (size_t)c];
+        }
+    }
+    return before;
+}
