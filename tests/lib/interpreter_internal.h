@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the interpreter's own files share. */
+#ifndef S4D_TESTS_INTERPRETER_INTERNAL_H
+#define S4D_TESTS_INTERPRETER_INTERNAL_H
+
+#include "tests/lib/interpreter.h"
+
+struct s4d_interpreter {
+    const struct s4d_program *p;
+    struct s4d_interpreter_options options;
+    int ranks;
+    int (*coordinate)[S4D_AXES];
+    unsigned char **arenas; /* [rank * 2 + place], if planned */
+    unsigned char **bytes;  /* [rank * n_storages + storage] */
+
+    int *op_at[S4D_STREAMS]; /* list index by position */
+    int *touched;            /* [op * S4D_OPERANDS]: the storages it uses, once each, then -1 */
+    int *uses;               /* ops of an iteration that use a storage */
+    int iterations;          /* run or running */
+    int *used; /* [(iteration * ranks + rank) * n_storages + storage]: of those, completed */
+
+    int64_t *done;    /* [rank * S4D_STREAMS + stream]: ops completed since the start */
+    double *priority; /* of the same */
+    uint64_t random;
+
+    double *loss, *grad_norm; /* by iteration; NaN before */
+    bool failed;
+    struct s4d_error error;
+};
+
+/* One op on one rank, in one iteration. */
+struct s4d_turn {
+    struct s4d_interpreter *in;
+    int rank, op, iteration;
+    double *scratch[2 * S4D_OPERANDS];
+    int n_scratch;
+};
+
+/* interpreter_memory.c */
+void s4d_memory_create(struct s4d_interpreter *in);
+void s4d_memory_free(struct s4d_interpreter *in);
+void s4d_memory_before(struct s4d_interpreter *in, int rank, int op, int iteration);
+void s4d_memory_after(struct s4d_interpreter *in, int rank, int op, int iteration);
+/* Operand k, all elements in row-major order; NULL if absent. A fault where it is not declared as
+ * read. */
+double *s4d_turn_load(struct s4d_turn *t, int k);
+double *s4d_turn_new(struct s4d_turn *t, int64_t n); /* NaNs */
+void s4d_turn_store(struct s4d_turn *t, int k, const double *values);
+int64_t s4d_turn_elements(const struct s4d_turn *t, int k); /* 0 if absent */
+int64_t s4d_turn_columns(const struct s4d_turn *t, int k);  /* of the last dimension */
+void s4d_turn_end(struct s4d_turn *t);
+
+/* interpreter_kernels.c */
+const union s4d_constants *s4d_turn_constants(const struct s4d_turn *t);
+int64_t s4d_turn_value(const struct s4d_turn *t, const struct s4d_expr *e); /* on this rank */
+/* A fault, and false, unless operand k has n elements. */
+bool s4d_turn_expect(struct s4d_turn *t, int k, int64_t n);
+double s4d_turn_scalar(struct s4d_turn *t, int k, double absent);
+typedef void (*s4d_kernel)(struct s4d_turn *t);
+extern const s4d_kernel s4d_layer_kernels[S4D_OP_KINDS], s4d_training_kernels[S4D_OP_KINDS];
+void s4d_kernel_run(struct s4d_turn *t);
+
+/* interpreter_collectives.c: the same op on every member of one group, in group order. */
+void s4d_collective_run(struct s4d_turn *members, int n);
+
+/* interpreter_state.c: initial weights and scalars. */
+void s4d_state_create(struct s4d_interpreter *in);
+
+/* interpreter.c: the first fault is kept. */
+void s4d_fault(struct s4d_interpreter *in, int rank, int op, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif
