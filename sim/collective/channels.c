@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members by node, rings inside a node, paths of channels.
+ *
+ * NCCL builds its rings by a search on the node's links at decreasing speeds (src/graph/search.cc).
+ * Here the same question is put directly: with c bricks (individual links) an edge, a link of b
+ * bricks has floor(b / c) copies; how many directed Hamiltonian cycles can be packed so that each
+ * copy is in at most one of them? Links of a pair are one pooled link in the cluster, so a ring may
+ * use what others leave of it. */
+#include "sim/collective/channels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/memory.h"
+
+void s4d_layout_create(struct s4d_layout *layout, const struct s4d_cluster *c, const int *devices,
+                       int n)
+{
+    int per = c->machine->node.devices, nodes = 0;
+    int *number = s4d_malloc((size_t)c->n_nodes * sizeof *number); /* of a node in the group */
+    memset(number, -1, (size_t)c->n_nodes * sizeof *number);
+    int *count = s4d_calloc((size_t)n, sizeof *count);
+    for (int i = 0; i < n; i++) {
+        int node = devices[i] / per;
+        if (number[node] < 0)
+            number[node] = nodes++;
+        count[number[node]]++;
+    }
+    layout->nodes = nodes;
+    layout->fewest = n;
+    layout->first = s4d_malloc((size_t)(nodes + 1) * sizeof(int));
+    layout->member = s4d_malloc((size_t)n * sizeof(int));
+    layout->first[0] = 0;
+    for (int k = 0; k < nodes; k++) {
+        layout->first[k + 1] = layout->first[k] + count[k];
+        layout->fewest = count[k] < layout->fewest ? count[k] : layout->fewest;
+        count[k] = 0;
+    }
+    for (int i = 0; i < n; i++) {
+        int k = number[devices[i] / per];
+        layout->member[layout->first[k] + count[k]++] = devices[i];
+    }
+    free(number);
+    free(count);
+}
+
+void s4d_layout_free(struct s4d_layout *layout)
+{
+    free(layout->first);
+    free(layout->member);
+    *layout = (struct s4d_layout){0};
+}
+
+int s4d_layout_count(const struct s4d_layout *layout, int node)
+{
+    return layout->first[node + 1] - layout->first[node];
+}
+
+int s4d_layout_member(const struct s4d_layout *layout, int node, int number)
+{
+    return layout->member[layout->first[node] + number % s4d_layout_count(layout, node)];
+}
+
+/* Bounds of the search, so that a large node costs milliseconds: candidate rings (all of them for
+ * up to eight members) and steps of the packing. */
+enum { CANDIDATES = 5040, STEPS = 200000 };
+
+struct search {
+    int n;
+    int *copies; /* of the directed edge from i to j that are left: copies[i * n + j] */
+    int *cycle;  /* candidates, n positions each, all starting at position 0 */
+    int n_cycles, cap_cycles;
+    int *chosen, n_chosen; /* candidates, ascending, repeats allowed */
+    int *best, n_best, bound;
+    long steps;
+};
+
+/* Extends the walk in `order`, of which `at` positions are set, to cycles over existing edges. */
+static void find_cycles(struct search *s, int *order, bool *used, int at)
+{
+    if (s->n_cycles == CANDIDATES)
+        return;
+    int n = s->n, last = order[at - 1];
+    if (at == n) {
+        if (s->copies[last * n] == 0)
+            return;
+        if (s->n_cycles == s->cap_cycles) {
+            s->cap_cycles = s->cap_cycles ? 2 * s->cap_cycles : 16;
+            s->cycle = s4d_realloc(s->cycle, (size_t)s->cap_cycles * (size_t)n * sizeof(int));
+        }
+        memcpy(s->cycle + (size_t)s->n_cycles++ * (size_t)n, order, (size_t)n * sizeof(int));
+        return;
+    }
+    for (int next = 1; next < n; next++) {
+        if (used[next] || s->copies[last * n + next] == 0)
+            continue;
+        used[next] = true;
+        order[at] = next;
+        find_cycles(s, order, used, at + 1);
+        used[next] = false;
+    }
+}
+
+/* No more rings than the copies that leave, or enter, the poorest member. */
+static int room(const struct search *s)
+{
+    int least = INT32_MAX;
+    for (int i = 0; i < s->n; i++) {
+        int out = 0, in = 0;
+        for (int j = 0; j < s->n; j++) {
+            out += s->copies[i * s->n + j];
+            in += s->copies[j * s->n + i];
+        }
+        least = out < least ? out : least;
+        least = in < least ? in : least;
+    }
+    return least;
+}
+
+static bool fits(const struct search *s, int k)
+{
+    const int *order = s->cycle + (size_t)k * (size_t)s->n;
+    for (int i = 0; i < s->n; i++)
+        if (s->copies[order[i] * s->n + order[(i + 1) % s->n]] == 0)
+            return false;
+    return true;
+}
+
+static void take(struct search *s, int k, int copies)
+{
+    const int *order = s->cycle + (size_t)k * (size_t)s->n;
+    for (int i = 0; i < s->n; i++)
+        s->copies[order[i] * s->n + order[(i + 1) % s->n]] -= copies;
+}
+
+static void pack(struct search *s, int from)
+{
+    if (s->n_chosen > s->n_best) {
+        s->n_best = s->n_chosen;
+        memcpy(s->best, s->chosen, (size_t)s->n_chosen * sizeof *s->best);
+    }
+    if (s->n_best == s->bound || s->n_chosen + room(s) <= s->n_best)
+        return;
+    for (int k = from; k < s->n_cycles && s->n_best < s->bound && s->steps > 0; k++) {
+        s->steps--;
+        if (!fits(s, k))
+            continue;
+        take(s, k, 1);
+        s->chosen[s->n_chosen++] = k;
+        pack(s, k);
+        s->n_chosen--;
+        take(s, k, -1);
+    }
+}
+
+/* Bricks between positions i and j; the matrix is n x n. */
+static int *brick_matrix(const struct s4d_node *node, const int *local, int n, int *most)
+{
+    int *bricks = s4d_calloc((size_t)n * (size_t)n, sizeof *bricks);
+    *most = 0;
+    for (int l = 0; l < node->n_links; l++)
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++)
+                if (i != j && node->link[l].a == local[i] && node->link[l].b == local[j]) {
+                    bricks[j * n + i] = bricks[i * n + j] += node->link[l].bricks;
+                    *most = bricks[i * n + j] > *most ? bricks[i * n + j] : *most;
+                }
+    return bricks;
+}
+
+/* Packs rings of `width` bricks an edge and keeps them if they carry more than `rings` holds. */
+static void try_width(struct s4d_rings *rings, const int *bricks, int n, int width)
+{
+    struct search s = {.n = n, .steps = STEPS};
+    s.copies = s4d_malloc((size_t)n * (size_t)n * sizeof(int));
+    for (int i = 0; i < n * n; i++)
+        s.copies[i] = bricks[i] / width;
+    s.bound = room(&s);
+    int *order = s4d_calloc((size_t)n, sizeof *order);
+    bool *used = s4d_calloc((size_t)n, sizeof *used);
+    s.chosen = s4d_malloc((size_t)(s.bound + 1) * sizeof(int));
+    s.best = s4d_malloc((size_t)(s.bound + 1) * sizeof(int));
+    if (s.bound * width > rings->n_rings * rings->width) {
+        find_cycles(&s, order, used, 1);
+        pack(&s, 0);
+    }
+    if (s.n_best * width > rings->n_rings * rings->width) {
+        rings->n_rings = s.n_best;
+        rings->width = width;
+        rings->order = s4d_realloc(rings->order, (size_t)(s.n_best * n) * sizeof(int));
+        for (int r = 0; r < s.n_best; r++)
+            for (int i = 0; i < n; i++)
+                rings->order[r * n + i] = s.cycle[s.best[r] * n + i];
+    }
+    free(s.copies);
+    free(s.cycle);
+    free(s.chosen);
+    free(s.best);
+    free(order);
+    free(used);
+}
+
+void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, const int *local, int n)
+{
+    *rings = (struct s4d_rings){.n = n};
+    int most;
+    int *bricks = brick_matrix(node, local, n, &most);
+    for (int width = most; width >= 1; width--)
+        try_width(rings, bricks, n, width);
+    free(bricks);
+}
+
+void s4d_layout_rings(struct s4d_rings *rings, const struct s4d_cluster *c,
+                      const struct s4d_layout *layout)
+{
+    int n = s4d_layout_count(layout, 0);
+    *rings = (struct s4d_rings){.n = n};
+    if (s4d_library_is_ideal(c->machine))
+        return;
+    int *local = s4d_malloc((size_t)n * sizeof *local);
+    for (int i = 0; i < n; i++)
+        local[i] = layout->member[i] % c->machine->node.devices;
+    s4d_rings_search(rings, &c->machine->node, local, n);
+    free(local);
+}
+
+void s4d_rings_free(struct s4d_rings *rings)
+{
+    free(rings->order);
+    *rings = (struct s4d_rings){0};
+}
+
+void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algorithm,
+                       const struct s4d_layout *layout, int members, int n)
+{
+    *ch = (struct s4d_channels){.algorithm = algorithm,
+                                .n = n,
+                                .members = members,
+                                .nodes = layout->nodes,
+                                .members_per_node = layout->fewest};
+    ch->channel = s4d_calloc((size_t)n, sizeof *ch->channel);
+    for (int i = 0; i < n; i++)
+        ch->channel[i].share = 1.0 / n;
+}
+
+void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b)
+{
+    double latency_s; /* steps are paid by the library's rule, not by the links' */
+    if (a != b)
+        s4d_cluster_route(c, a, b, &channel->path, &latency_s);
+}
+
+struct load {
+    int link;
+    double weight;
+};
+
+static int by_link(const void *a, const void *b)
+{
+    const struct load *x = a, *y = b;
+    return (x->link > y->link) - (x->link < y->link);
+}
+
+double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_cluster *c)
+{
+    int n = 0;
+    for (int i = 0; i < ch->n; i++)
+        n += ch->channel[i].path.n;
+    struct load *load = s4d_malloc((size_t)(n + 1) * sizeof *load);
+    n = 0;
+    for (int i = 0; i < ch->n; i++) {
+        const struct s4d_channel *channel = &ch->channel[i];
+        for (int k = 0; k < channel->path.n; k++)
+            load[n++] =
+                (struct load){channel->path.link[k], channel->share * channel->path.weight[k]};
+    }
+    qsort(load, (size_t)n, sizeof *load, by_link);
+    double tightest = 0, sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum = i > 0 && load[i].link == load[i - 1].link ? sum + load[i].weight : load[i].weight;
+        tightest = fmax(tightest, sum / c->links[load[i].link].capacity_Bps);
+    }
+    free(load);
+    return tightest;
+}
+
+bool s4d_library_is_ideal(const struct s4d_machine *m)
+{
+    return strcmp(m->library.name, "ideal") == 0;
+}

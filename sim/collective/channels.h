@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts that the ring and the tree share: a group's members by node, the search for rings inside a
+ * node, paths of channels. */
+#ifndef S4D_SIM_COLLECTIVE_CHANNELS_H
+#define S4D_SIM_COLLECTIVE_CHANNELS_H
+
+#include "sim/collective.h"
+
+/* The members of a group by node: nodes in the order of their first member, members in group order;
+ * node k has member[first[k]] ... member[first[k + 1] - 1]. */
+struct s4d_layout {
+    int nodes, fewest; /* fewest: the smallest member count of a node */
+    int *first, *member;
+};
+void s4d_layout_create(struct s4d_layout *layout, const struct s4d_cluster *c, const int *devices,
+                       int n);
+void s4d_layout_free(struct s4d_layout *layout);
+int s4d_layout_count(const struct s4d_layout *layout, int node);
+/* The member of a node with this number, taken modulo the node's member count. */
+int s4d_layout_member(const struct s4d_layout *layout, int node, int number);
+
+/* Rings of n members along direct links: ring r visits positions order[r * n] ... of the list of
+ * members and returns to the first; each of its edges has `width` bricks of its own. */
+struct s4d_rings {
+    int n_rings, width, n;
+    int *order;
+};
+/* The rings over n >= 2 local devices of a node with the largest n_rings * width, the widest rings
+ * on ties; n_rings = 0 when no ring of direct links visits all of them. Exact for up to four
+ * members, and for more until a fixed number of steps is spent (then the best found). */
+void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, const int *local,
+                      int n);
+/* Of a group inside one node; none for an ideal library, which has one plain channel. */
+void s4d_layout_rings(struct s4d_rings *rings, const struct s4d_cluster *c,
+                      const struct s4d_layout *layout);
+void s4d_rings_free(struct s4d_rings *rings);
+
+/* n channels of equal shares with empty paths, and the group's shape. */
+void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algorithm,
+                       const struct s4d_layout *layout, int members, int n);
+/* Adds the way from device a to device b to a channel's path (nothing when they are the same). */
+void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b);
+/* What the channels' paths need when nothing else runs, in seconds for each byte of the
+ * collective's volume: the tightest link's share of it, over its capacity. */
+double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_cluster *c);
+
+bool s4d_library_is_ideal(const struct s4d_machine *m);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking up efficiency(bytes, ranks).
+ *
+ * The rows were measured with some number of members a node, which is the number of channels. A
+ * ring's loss at small sizes is the latency of its steps against the block that one channel moves
+ * in a step, bytes / (ranks * channels); a group with fewer members a node has fewer channels and
+ * puts the same block in a step at proportionally fewer bytes. So rows and calls are compared by
+ * bytes per channel.
+ *
+ * Below the smallest row the time falls in a straight line to the library's latency at 0 bytes:
+ * T(b) = a (1 - b/b0) + (b/b0) T(b0). With clamped efficiency the second term is the volume's time;
+ * the first is `latency_part` times a. Clamping alone would let small messages cost nothing. */
+#include "sim/collective/efficiency.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/collective/nccl.h"
+#include "support/error.h"
+
+static double per_channel(double bytes, int channels)
+{
+    return bytes / channels;
+}
+
+/* Along the rows of one rank count, which has at least one. */
+static struct s4d_efficiency along_bytes(const struct s4d_efficiency_table *t, int ranks, double x)
+{
+    const struct s4d_efficiency_row *below = NULL, *above = NULL;
+    double x_below = 0, x_above = 0;
+    for (int i = 0; i < t->n; i++) {
+        const struct s4d_efficiency_row *row = &t->row[i];
+        double at = per_channel(row->bytes, row->ranks_per_node);
+        if (row->ranks != ranks)
+            continue;
+        if (at <= x && (!below || at > x_below)) {
+            below = row;
+            x_below = at;
+        }
+        if (at >= x && (!above || at < x_above)) {
+            above = row;
+            x_above = at;
+        }
+    }
+    S4D_ASSERT(below || above, "no row of %d ranks", ranks);
+    if (!above)
+        return (struct s4d_efficiency){below->efficiency, true, 0};
+    if (!below)
+        return (struct s4d_efficiency){above->efficiency, true, 1 - x / x_above};
+    if (x_above == x_below)
+        return (struct s4d_efficiency){below->efficiency, false, 0};
+    double part = log2(x / x_below) / log2(x_above / x_below);
+    return (struct s4d_efficiency){
+        below->efficiency + part * (above->efficiency - below->efficiency), false, 0};
+}
+
+struct s4d_efficiency s4d_efficiency_lookup(const struct s4d_efficiency_table *t, int ranks,
+                                            int members_per_node, double bytes)
+{
+    int below = 0, above = 0; /* the nearest measured rank counts; 0: none */
+    for (int i = 0; i < t->n; i++) {
+        int r = t->row[i].ranks;
+        if (r <= ranks && r > below)
+            below = r;
+        if (r >= ranks && (above == 0 || r < above))
+            above = r;
+    }
+    double x = per_channel(bytes, members_per_node);
+    if (below == 0 || above == 0) {
+        struct s4d_efficiency e = along_bytes(t, below ? below : above, x);
+        e.extrapolated = true;
+        return e;
+    }
+    struct s4d_efficiency a = along_bytes(t, below, x);
+    if (below == above)
+        return a;
+    struct s4d_efficiency b = along_bytes(t, above, x);
+    double part = log2((double)ranks / below) / log2((double)above / below);
+    return (struct s4d_efficiency){a.efficiency + part * (b.efficiency - a.efficiency),
+                                   a.extrapolated || b.extrapolated,
+                                   a.latency_part + part * (b.latency_part - a.latency_part)};
+}
+
+const struct s4d_efficiency_table *
+s4d_efficiency_find(const struct s4d_machine *m, const struct s4d_channels *ch, enum s4d_op_kind op)
+{
+    if (ch->nodes == 1)
+        return NULL;
+    for (int i = 0; i < m->library.n_tables; i++)
+        if (strcmp(m->library.table[i].op, s4d_op_kinds[op].name) == 0 && m->library.table[i].n > 0)
+            return &m->library.table[i];
+    return NULL;
+}
+
+bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
+                         enum s4d_op_kind op, double bytes, double volume_B, struct s4d_cost *cost)
+{
+    const struct s4d_efficiency_table *t = s4d_efficiency_find(m, ch, op);
+    if (!t)
+        return false;
+    struct s4d_efficiency e = s4d_efficiency_lookup(t, ch->members, ch->members_per_node, bytes);
+    double latency_s = 0;
+    if (e.latency_part > 0)
+        latency_s = e.latency_part * s4d_nccl_least_latency_s(m, ch, op);
+    *cost = (struct s4d_cost){latency_s, volume_B / e.efficiency, e.efficiency, S4D_PROTOCOLS,
+                              e.extrapolated};
+    return true;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL's tuning rule (NCCL 2.30.7, src/graph/tuning.cc), with the machine's constants.
+ *
+ * Bandwidth: the links' bus bandwidth (here from the channels' paths, in NCCL from its search),
+ * less what a protocol takes away. Latency: a base, and a hop for each step inside and between
+ * nodes. Left out: NIC latency that the network plugin reports and the host's cost of posting to it
+ * (both by host, not by library), the loss of Volta's Simple ring, NVLS, CollNet, PAT. */
+#include "sim/collective/nccl.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#include "sim/collective/channels.h"
+#include "support/error.h"
+
+/* NCCL's correction of the tree's estimate for medium sizes: one factor for each power of two from
+ * 64 B, by protocol (treeCorrectionFactor). */
+enum { CORRECTIONS = 24 };
+static const double tree_correction[S4D_PROTOCOLS][CORRECTIONS] = {
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
+};
+
+static int floor_log2(double x)
+{
+    return ilogb(x);
+}
+
+/* Hops of the longest way in a balanced binary tree over n nodes. */
+static int tree_depth(int nodes)
+{
+    int depth = 0;
+    while ((1 << depth) < nodes)
+        depth++;
+    return depth;
+}
+
+static int steps(enum s4d_op_kind op, int members)
+{
+    return (op == S4D_OP_ALL_REDUCE ? 2 : 1) * (members - 1);
+}
+
+/* A block goes round the ring: steps hops, of which as many leave a node as there are nodes to
+ * reach. */
+static double ring_hops_s(const struct s4d_channels *ch, enum s4d_op_kind op, double inside_s,
+                          double between_s)
+{
+    int between = ch->nodes > 1 ? steps(op, ch->nodes) : 0;
+    return (steps(op, ch->members) - between) * inside_s + between * between_s;
+}
+
+/* Up the chain in the node and the tree of nodes, and down again. */
+static double tree_hops_s(const struct s4d_channels *ch, int depth, double inside_s,
+                          double between_s)
+{
+    double chain = (double)ch->members / ch->nodes - 1;
+    return 2 * (chain * inside_s + depth * between_s);
+}
+
+static double latency_s(const struct s4d_machine *m, const struct s4d_channels *ch,
+                        enum s4d_op_kind op, enum s4d_nccl_pattern pattern, enum s4d_protocol p)
+{
+    const struct s4d_library *l = &m->library;
+    const struct s4d_nccl_latency *of = pattern == S4D_NCCL_RING ? &l->ring : &l->tree;
+    /* NCCL takes the tree's network hop for every pattern when each node has one member. */
+    double net_s = (ch->members == ch->nodes ? l->tree : *of).net_s[p].value;
+    double inside_s = of->nvlink_s[p].value, base_s = of->base_s[p].value;
+    if (pattern == S4D_NCCL_RING)
+        return base_s + ring_hops_s(ch, op, inside_s, net_s);
+    return base_s + tree_hops_s(ch, floor_log2(ch->nodes), inside_s, net_s);
+}
+
+static double ring_bus_Bps(const struct s4d_library *l, const struct s4d_channels *ch,
+                           enum s4d_protocol p, double ll_max_Bps)
+{
+    double channels = ch->library_channels;
+    switch (p) {
+    case S4D_LL: /* half of each line is flags */
+        return fmin(ll_max_Bps, 0.5 * ch->bus_Bps);
+    case S4D_LL128: /* 120 of 128 bytes are data */
+        return fmin(0.92 * ch->bus_Bps, channels * l->ll128_channel_Bps.value);
+    default:
+        return ch->bus_Bps;
+    }
+}
+
+static double tree_bus_Bps(const struct s4d_library *l, const struct s4d_channels *ch,
+                           enum s4d_protocol p, double ll_max_Bps)
+{
+    double channels = ch->library_channels;
+    double channel_Bps = ch->nodes == 1   ? l->tree_channel_in_node_Bps.value
+                         : ch->nodes == 2 ? l->tree_channel_two_nodes_Bps.value
+                                          : l->tree_channel_Bps.value;
+    double bus_Bps = fmin(0.92 * ch->bus_Bps, channels * channel_Bps);
+    if (p == S4D_LL)
+        bus_Bps = fmin(bus_Bps / 3.8, ll_max_Bps);
+    if (p == S4D_LL128)
+        bus_Bps = fmin(bus_Bps * (ch->nodes == 1 ? 7.0 / 9 : 120.0 / 128),
+                       channels * l->ll128_channel_Bps.value);
+    /* With one member a node its NIC serves the parent and both children. */
+    return ch->members == ch->nodes ? 0.85 * bus_Bps : bus_Bps;
+}
+
+/* Corrections of the estimate by size, for the choice alone. */
+static double corrected_time_s(const struct s4d_nccl_estimate *e, const struct s4d_channels *ch,
+                               enum s4d_op_kind op, enum s4d_nccl_pattern pattern,
+                               enum s4d_protocol p, double bytes)
+{
+    double latency = e->latency_s;
+    if (pattern == S4D_NCCL_RING) {
+        double algorithm_Bps = e->bus_Bps / s4d_bus_factor(op, ch->members);
+        if (p == S4D_SIMPLE && ch->nodes > 1 && op == S4D_OP_ALL_REDUCE &&
+            bytes / ((double)ch->library_channels * ch->members) >= 64)
+            latency *= 1.4; /* "plateau effect of ring", Ampere and later */
+        return latency + bytes / algorithm_Bps;
+    }
+    double factor = 1;
+    if (bytes >= 64 && floor_log2(bytes / 64) < CORRECTIONS)
+        factor = tree_correction[p][floor_log2(bytes / 64)];
+    return latency + bytes / (0.5 * e->bus_Bps * factor);
+}
+
+struct s4d_nccl_estimate s4d_nccl_estimate(const struct s4d_machine *m,
+                                           const struct s4d_channels *ch, enum s4d_op_kind op,
+                                           enum s4d_nccl_pattern pattern,
+                                           enum s4d_protocol protocol, double bytes)
+{
+    const struct s4d_library *l = &m->library;
+    double ll_max_Bps = ch->nodes == 1   ? l->ll_max_in_node_Bps.value
+                        : ch->nodes == 2 ? l->ll_max_two_nodes_Bps.value
+                                         : l->ll_max_Bps.value;
+    struct s4d_nccl_estimate e = {.latency_s = latency_s(m, ch, op, pattern, protocol)};
+    e.bus_Bps = pattern == S4D_NCCL_RING ? ring_bus_Bps(l, ch, protocol, ll_max_Bps)
+                                         : tree_bus_Bps(l, ch, protocol, ll_max_Bps);
+    e.time_s = e.bus_Bps > 0 ? corrected_time_s(&e, ch, op, pattern, protocol, bytes) : INFINITY;
+    return e;
+}
+
+struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
+                              enum s4d_op_kind op, enum s4d_nccl_pattern pattern, double bytes,
+                              double volume_B)
+{
+    if (s4d_library_is_ideal(m)) {
+        double inside_s = m->node.latency_s.value, between_s = m->fabric.latency_s.value;
+        double latency = pattern == S4D_NCCL_RING
+                             ? ring_hops_s(ch, op, inside_s, between_s)
+                             : tree_hops_s(ch, tree_depth(ch->nodes), inside_s, between_s);
+        return (struct s4d_cost){latency, volume_B, 1, S4D_PROTOCOLS, false};
+    }
+    struct s4d_cost cost = {0};
+    double best_s = INFINITY;
+    for (int p = 0; p < S4D_PROTOCOLS; p++) {
+        struct s4d_nccl_estimate e = s4d_nccl_estimate(m, ch, op, pattern, p, bytes);
+        if (e.time_s >= best_s)
+            continue;
+        best_s = e.time_s;
+        /* The protocol's cap as a larger volume: exact alone, and under contention the flow still
+         * occupies the links with what the protocol adds. */
+        double efficiency = e.bus_Bps / ch->bus_Bps;
+        cost = (struct s4d_cost){e.latency_s, volume_B / efficiency, efficiency, p, false};
+    }
+    S4D_ASSERT(best_s < INFINITY, "the library %s has no protocol", m->library.name);
+    return cost;
+}
+
+double s4d_nccl_least_latency_s(const struct s4d_machine *m, const struct s4d_channels *ch,
+                                enum s4d_op_kind op)
+{
+    if (s4d_library_is_ideal(m))
+        return s4d_nccl_cost(m, ch, op, S4D_NCCL_RING, 0, 0).latency_s;
+    double least = INFINITY;
+    int patterns = op == S4D_OP_ALL_REDUCE ? 2 : 1;
+    for (int pattern = 0; pattern < patterns; pattern++)
+        for (int p = 0; p < S4D_PROTOCOLS; p++) {
+            struct s4d_nccl_estimate e = s4d_nccl_estimate(m, ch, op, pattern, p, 0);
+            if (e.bus_Bps > 0)
+                least = fmin(least, e.latency_s);
+        }
+    return least;
+}
+
+void s4d_nccl_shape(const struct s4d_cluster *c, struct s4d_channels *ring)
+{
+    ring->bus_Bps = 1 / s4d_channels_s_per_B(ring, c);
+    /* Channels faster than 25 GB/s are made two of half the speed (NCCL src/graph/search.cc,
+     * ncclTopoDupChannels; of NCCL's list of speeds 24 is the next below). */
+    ring->library_channels = ring->n * (ring->bus_Bps / ring->n > 25e9 ? 2 : 1);
+}
