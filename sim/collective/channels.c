@@ -252,8 +252,7 @@ void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, 
 }
 
 struct load {
-    int link;
-    double weight;
+    int link, weight;
 };
 
 static int by_link(const void *a, const void *b)
@@ -262,6 +261,7 @@ static int by_link(const void *a, const void *b)
     return (x->link > y->link) - (x->link < y->link);
 }
 
+/* All shares are equal, so whole multiplicities are added: the sum does not depend on the order. */
 double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_cluster *c)
 {
     int n = 0;
@@ -269,20 +269,18 @@ double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_clus
         n += ch->channel[i].path.n;
     struct load *load = s4d_malloc((size_t)(n + 1) * sizeof *load);
     n = 0;
-    for (int i = 0; i < ch->n; i++) {
-        const struct s4d_channel *channel = &ch->channel[i];
-        for (int k = 0; k < channel->path.n; k++)
-            load[n++] =
-                (struct load){channel->path.link[k], channel->share * channel->path.weight[k]};
-    }
+    for (int i = 0; i < ch->n; i++)
+        for (int k = 0; k < ch->channel[i].path.n; k++)
+            load[n++] = (struct load){ch->channel[i].path.link[k], ch->channel[i].path.weight[k]};
     qsort(load, (size_t)n, sizeof *load, by_link);
-    double tightest = 0, sum = 0;
+    double tightest = 0;
+    long sum = 0;
     for (int i = 0; i < n; i++) {
-        sum = i > 0 && load[i].link == load[i - 1].link ? sum + load[i].weight : load[i].weight;
+        sum = load[i].weight + (i > 0 && load[i].link == load[i - 1].link ? sum : 0);
         tightest = fmax(tightest, sum / c->links[load[i].link].capacity_Bps);
     }
     free(load);
-    return tightest;
+    return tightest / ch->n;
 }
 
 bool s4d_library_is_ideal(const struct s4d_machine *m)
