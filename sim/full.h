@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every rank, group, flow and link of a grid on a cluster, and the graph between them that folding
+ * works on. */
+#ifndef S4D_SIM_FULL_H
+#define S4D_SIM_FULL_H
+
+#include "sim/refine.h" /* for: struct s4d_graph */
+#include "sim/system.h"
+
+struct s4d_full_flow {
+    int algorithm;
+    double share;
+};
+/* The ranks that differ in one of the axis sets alone. */
+struct s4d_full_group {
+    int set, n_ranks;
+    int first_flow;            /* its flows lie side by side, algorithm by algorithm */
+    int shape[S4D_ALGORITHMS]; /* index into shapes, -1: not asked for, or not possible here */
+};
+
+/* Nodes of the graph: ranks, then groups (set by set, by lowest rank), flows (group by group), and
+ * the links that some flow crosses (ascending). Edges: a rank and its group of each set; a group
+ * and its ranks, then its flows; a flow and its group, then the links it crosses, with its weight
+ * there. */
+struct s4d_full {
+    s4d_axes set[S4D_STREAMS];      /* distinct axes of the streams that have collectives */
+    int set_of_stream[S4D_STREAMS]; /* -1: no collectives */
+    int n_sets;
+    int n_ranks, n_groups, n_flows, n_links;
+    struct s4d_full_group *groups;
+    struct s4d_full_flow *flows;
+    struct s4d_channels *shapes; /* distinct; channel = NULL */
+    int n_shapes, cap_shapes;
+    int *links;               /* their numbers in the cluster */
+    int *start, *to, *weight; /* as in struct s4d_graph */
+};
+static inline int s4d_full_group_node(const struct s4d_full *f, int group)
+{
+    return f->n_ranks + group;
+}
+static inline int s4d_full_flow_node(const struct s4d_full *f, int flow)
+{
+    return f->n_ranks + f->n_groups + flow;
+}
+static inline int s4d_full_link_node(const struct s4d_full *f, int link)
+{
+    return f->n_ranks + f->n_groups + f->n_flows + link;
+}
+static inline int s4d_full_nodes(const struct s4d_full *f)
+{
+    return f->n_ranks + f->n_groups + f->n_flows + f->n_links;
+}
+
+/* Arguments and errors as s4d_system_create. Free with s4d_full_free, also after an error. */
+int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struct s4d_program *p,
+                    unsigned algorithms, struct s4d_error *err);
+void s4d_full_free(struct s4d_full *f);
+
+/* The class of every node, numbered by lowest member, by colour refinement, verified to be
+ * equitable; returns how many, or -1 (exit 70). The nodes of a class are of one kind. */
+int s4d_fold(const struct s4d_full *f, const struct s4d_cluster *c, int *class_of,
+             struct s4d_error *err);
+
+#endif
