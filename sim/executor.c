@@ -444,8 +444,6 @@ static void free_executor(struct executor *x)
     s4d_engine_destroy(x->engine);
     for (int i = 0; i < x->system->n_groups; i++)
         free(x->groups[i].prices);
-    for (int s = 0; s < S4D_STREAMS; s++)
-        free(x->index.order[s]);
     free(x->groups);
     free(x->ranks);
     free(x->queue);

@@ -86,10 +86,8 @@ static struct s4d_op *all_reduce(struct listing *l, int64_t bytes)
 
 static void wait_for(struct listing *l, int iteration, enum s4d_stream stream, int position)
 {
-    struct s4d_op *op = &l->op[l->n - 1];
+    l->op[l->n - 1].n_waits = 1;
     l->wait[l->n - 1] = (struct s4d_wait){iteration, stream, position, S4D_WAIT_DATA};
-    op->waits = &l->wait[l->n - 1];
-    op->n_waits = 1;
 }
 
 struct scene {
@@ -105,8 +103,10 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
 {
     struct scene *scene = (struct scene *)context + index;
     struct s4d_program p = {.ops = scene->list.op, .n_ops = scene->list.n};
-    for (int i = 0; i < p.n_ops; i++)
+    for (int i = 0; i < p.n_ops; i++) {
         p.ops[i].position = p.stream_length[p.ops[i].stream]++;
+        p.ops[i].waits = &scene->list.wait[i];
+    }
     const int link[] = {0}, weight[] = {1}, flow[] = {0, 1}, member[] = {0, 1, 2, 3};
     struct s4d_link_class links[] = {{.capacity_Bps = 10e9, .divisor = 1, .members = 1}};
     struct s4d_flow_class flows[2];
@@ -225,27 +225,28 @@ static void test_rate_beside(void **state)
     rate_in_node = 1;
 }
 
-/* The same seen from the early rank: D (20 ms) in place of C's wait makes rank 0 of speed 1 end
- * last of the two if and only if its B is slowed from its arrival on. Rank 1 computes 1.25 times as
- * fast: A ends at 8, the all-reduce waits for rank 0 at 10 and ends at 21. Rank 1 works at half
- * rate from 8 to 21: B (6.4 ms) gets 6.4 by 20.8; rank 0's B ends at 23.5 as above. Then each has
- * C. */
+/* The same seen from the early rank, which is reported where all end together: A, all-reduce, B,
+ * and a second all-reduce that needs B and that the next A needs. Rank 0's B is at half rate from
+ * its arrival at 10 on: 10-26, though the all-reduce runs 20-31. Rank 1's B ends at 41.5 as above;
+ * the second all-reduce ends at 52.5. Rank 0 computes 10 + 16 ms and waits the other 26.5. */
 static void test_slowed_from_arrival(void **state)
 {
     (void)state;
     rate_in_node = 0.5;
-    struct scene s = {.ranks = 2, .speed = {1, 1.25}};
+    struct scene s = {.ranks = 2, .speed = {1, 0.5}};
     compute(&s.list, 10e-3);
+    wait_for(&s.list, -1, S4D_STREAM_X, 1);
     all_reduce(&s.list, 100000000);
     wait_for(&s.list, 0, S4D_STREAM_COMPUTE, 0);
     compute(&s.list, 8e-3);
+    all_reduce(&s.list, 100000000);
+    wait_for(&s.list, 0, S4D_STREAM_COMPUTE, 1);
     struct s4d_run run = simulate(&s);
-    /* Rank 0: 23.5 an iteration. Rank 1 has its second A from 21 - it cannot start before B's end
-     * at 20.8, at half rate until 21: 0.1 done, 7.9 left: 28.9; rank 0's A ends at 33.5. */
-    near(run.first_iteration_s, 23.5e-3);
-    near(run.iteration_time_s, 23.5e-3);
+    near(run.iteration_time_s, 52.5e-3);
     assert_int_equal(run.slowest_rank, 0);
-    near(run.busy_s[S4D_STREAM_X], 11e-3);
+    near(run.exposed_s[S4D_STREAM_COMPUTE], 26e-3);
+    near(run.exposed_s[S4D_STREAM_X], 26.5e-3);
+    near(run.busy_s[S4D_STREAM_X], 22e-3);
     rate_in_node = 1;
 }
 
