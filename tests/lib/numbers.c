@@ -131,7 +131,7 @@ bool s4d_number_is_float(enum s4d_type type)
     return type == S4D_F64 || type == S4D_F32 || type == S4D_BF16 || type == S4D_F16;
 }
 
-uint64_t s4d_hash(uint64_t value)
+uint64_t s4d_mix(uint64_t value)
 {
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
     value = (value ^ value >> 27) * 0x94d049bb133111ebu;
@@ -140,7 +140,7 @@ uint64_t s4d_hash(uint64_t value)
 
 uint64_t s4d_random_next(uint64_t *state)
 {
-    return s4d_hash(*state += 0x9e3779b97f4a7c15u);
+    return s4d_mix(*state += 0x9e3779b97f4a7c15u);
 }
 
 uint64_t s4d_hash_text(const char *text)
@@ -153,7 +153,7 @@ uint64_t s4d_hash_text(const char *text)
 
 double s4d_uniform_at(uint64_t key, uint64_t index)
 {
-    uint64_t state = s4d_hash(key) + index * 0x9e3779b97f4a7c15u;
+    uint64_t state = s4d_mix(key) + index * 0x9e3779b97f4a7c15u;
     return (double)(s4d_random_next(&state) >> 11) * 0x1p-53;
 }
 

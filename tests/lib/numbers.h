@@ -19,7 +19,7 @@ bool s4d_number_is_float(enum s4d_type type);
 
 /* splitmix64 (Steele, Lea, Flood 2014): the next number of a stream, and a hash of one number. */
 uint64_t s4d_random_next(uint64_t *state);
-uint64_t s4d_hash(uint64_t value);
+uint64_t s4d_mix(uint64_t value);
 uint64_t s4d_hash_text(const char *text); /* FNV-1a */
 
 /* Uniform in [0, 1), and normal (Box-Muller), of counter `index` under `key`. */
