@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which model is trained: one YAML each, read into schedule/model.h. */
+/* Which model is trained: one YAML each, read into schedule/model.h.
+ *
+ * Keys are those of the struct, and source: which paper, which table. Optional are
+ * num_key_value_heads (default: num_attention_heads) and init_std (0.02). */
 #ifndef S4D_WORKLOADS_WORKLOAD_H
 #define S4D_WORKLOADS_WORKLOAD_H
 
 #include "schedule/model.h"
 #include "support/error.h"
+#include "support/option.h" /* for: struct s4d_option_group */
 
 struct s4d_workload {
     struct s4d_model model;
     char hash[17]; /* of the file's bytes */
     char *file;
+    char *source; /* where its numbers are from */
 };
 
-/* NAME (of a file in the workloads folder), or a path that ends in .yaml. 0, or -1 (exit 65):
- * unknown workload (lists the nearest), missing or extra key, bad number, an unknown layer kind,
- * with file:line. */
+/* NAME (of a file in the workloads folder), or a path: has a '/' or ends in .yaml. 0, or -1 (exit
+ * 65; *w is empty): unknown workload (names the nearest), missing or extra key, bad number, an
+ * unknown layer kind, with file:line. */
 int s4d_workload_load(struct s4d_workload *w, const char *name, struct s4d_error *err);
 void s4d_workload_free(struct s4d_workload *w);
-int s4d_workload_names(
-    char ***names); /* sorted; returns how many; caller frees each and the array */
+/* Of the workloads folder: SCALE4D_WORKLOADS in the environment, or the one of the build. Sorted;
+ * returns how many; caller frees with s4d_names_free (support/file.h). */
+int s4d_workload_names(char ***names);
+
+/* Parameters of the whole model by its layer kinds' closed forms, tied weights once. */
+double s4d_workload_parameters(const struct s4d_model *model);
+
+/* The table of the keys, over a struct s4d_workload; for `scale4d workloads` and the fuzzer. */
+extern const struct s4d_option_group s4d_workload_keys[];
 
 #endif
