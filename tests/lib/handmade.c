@@ -6,7 +6,9 @@
 
 struct s4d_program handmade(void)
 {
-    return (struct s4d_program){.grid = s4d_grid_make(1, 1, 1, 1), .micro_batches = 1};
+    struct s4d_options options = s4d_options_default();
+    return (struct s4d_program){
+        .grid = s4d_grid_make(1, 1, 1, 1), .options = options, .micro_batches = 1};
 }
 
 int handmade_storage(struct s4d_program *p, int64_t bytes, bool persistent)
@@ -66,26 +68,48 @@ static unsigned next(unsigned *seed)
     return *seed >> 8;
 }
 
+/* On the compute stream a copy or sum of n elements, on others an all-reduce in a group of one. */
+static void random_op(struct s4d_program *p, unsigned *seed, int in, int out, int64_t n, bool whole)
+{
+    enum s4d_stream stream = (enum s4d_stream)(next(seed) % 5);
+    enum s4d_op_kind kind = stream != S4D_STREAM_COMPUTE ? S4D_OP_ALL_REDUCE
+                            : !whole && next(seed) % 2   ? S4D_OP_ADD
+                                                         : S4D_OP_COPY;
+    int op = handmade_op(p, kind, stream, (const int[]){in, out}, 2);
+    if (kind != S4D_OP_ALL_REDUCE)
+        return;
+    p->ops[op].c.collective.axes = s4d_streams[stream].axes;
+    p->ops[op].c.collective.members = 1;
+    p->ops[op].c.collective.count = n;
+    p->ops[op].c.collective.type = S4D_BF16;
+}
+
 struct s4d_program handmade_random(unsigned seed, int n_ops, int n_storages)
 {
-    enum { BYTES = 64 };
+    enum { N = 32 }; /* elements of the smallest storage */
     struct s4d_program p = handmade();
     bool *written = calloc((size_t)n_storages, sizeof *written);
     for (int i = 0; i < n_storages; i++)
-        handmade_storage(&p, BYTES * (1 + (int64_t)(next(&seed) % 20)), i == 0 || i % 7 == 0);
+        handmade_storage(&p, 2 * N * (1 + (int64_t)(next(&seed) % 20)), i == 0 || i % 7 == 0);
     while (p.n_ops < n_ops) {
         int from = (int)(next(&seed) % (unsigned)n_storages),
             to = (int)(next(&seed) % (unsigned)n_storages);
-        enum s4d_stream stream = (enum s4d_stream)(next(&seed) % 5);
         if (from == to || (!written[from] && !p.storages[from].persistent))
             continue;
-        int64_t part = next(&seed) % BYTES, size = 1 + next(&seed) % (unsigned)(BYTES - part);
+        int64_t size = p.storages[to].bytes / 2, at = next(&seed) % N,
+                n = 1 + next(&seed) % (unsigned)(N - at);
         bool whole = !written[to] && !p.storages[to].persistent;
-        int r = handmade_bytes(&p, from, next(&seed) % BYTES, 1);
-        int w = whole ? handmade_bytes(&p, to, 0, p.storages[to].bytes)
-                      : handmade_bytes(&p, to, part, size);
-        enum s4d_op_kind kind = !whole && next(&seed) % 2 ? S4D_OP_ADD : S4D_OP_COPY;
-        handmade_op(&p, kind, stream, (const int[]){r, w}, 2);
+        if (whole && p.storages[from].bytes < p.storages[to].bytes) {
+            int zero = handmade_tensor(&p, to, S4D_BF16, 0, size);
+            handmade_op(&p, S4D_OP_ZERO, S4D_STREAM_COMPUTE, &zero, 1);
+        } else if (whole) {
+            random_op(&p, &seed, handmade_tensor(&p, from, S4D_BF16, 0, size),
+                      handmade_tensor(&p, to, S4D_BF16, 0, size), size, true);
+        } else {
+            int64_t shift = next(&seed) % (unsigned)(N - n + 1);
+            random_op(&p, &seed, handmade_tensor(&p, from, S4D_BF16, shift, n),
+                      handmade_tensor(&p, to, S4D_BF16, at, n), n, false);
+        }
         written[to] = true;
     }
     free(written);

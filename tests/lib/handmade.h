@@ -19,8 +19,8 @@ int handmade_op(struct s4d_program *p, enum s4d_op_kind kind, enum s4d_stream st
                 const int *operands, int n);
 int handmade_copy(struct s4d_program *p, enum s4d_stream stream, int from, int to);
 
-/* n_ops copies and sums of random byte ranges between n_storages storages on random streams.
- * Transient storages are written whole before they are used. */
+/* n_ops copies, sums and all-reduces (in groups of one) of random ranges between n_storages
+ * storages on random streams. Transient storages are written whole before they are used. */
 struct s4d_program handmade_random(unsigned seed, int n_ops, int n_storages);
 
 /* Happens-before by its definition: a bit for every pair of ops of two iterations, closed over

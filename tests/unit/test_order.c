@@ -102,8 +102,8 @@ static void test_reuse(void **state)
 /* Whether two ops use common bytes and one of them writes. */
 static bool hazard(const struct s4d_program *p, int a, int b)
 {
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++) {
+    for (int i = 0; i < s4d_op_kinds[p->ops[a].kind].n_operands; i++)
+        for (int j = 0; j < s4d_op_kinds[p->ops[b].kind].n_operands; j++) {
             const struct s4d_operand *u = &p->ops[a].operand[i], *v = &p->ops[b].operand[j];
             int64_t f0, l0, f1, l1;
             s4d_tensor_range(p, u->tensor, &f0, &l0);

@@ -70,20 +70,22 @@ static void test_unordered_streams_share_nothing(void **state)
     s4d_program_free(&p);
 }
 
+static bool uses(const struct s4d_program *p, int op, int storage)
+{
+    for (int k = 0; k < s4d_op_kinds[p->ops[op].kind].n_operands; k++)
+        if (p->tensors[p->ops[op].operand[k].tensor].storage == storage)
+            return true;
+    return false;
+}
+
 /* All uses of storage s in iteration i come before all of storage t in iteration j. */
 static bool all_before(const struct s4d_program *p, const bool *before, int s, int i, int t, int j)
 {
     int n = p->n_ops;
     for (int a = 0; a < n; a++)
-        for (int b = 0; b < n; b++) {
-            bool uses_s = false, uses_t = false;
-            for (int k = 0; k < 2; k++) {
-                uses_s |= p->tensors[p->ops[a].operand[k].tensor].storage == s;
-                uses_t |= p->tensors[p->ops[b].operand[k].tensor].storage == t;
-            }
-            if (uses_s && uses_t && !before[(j * n + b) * 2 * n + i * n + a])
+        for (int b = 0; uses(p, a, s) && b < n; b++)
+            if (uses(p, b, t) && !before[(j * n + b) * 2 * n + i * n + a])
                 return false;
-        }
     return true;
 }
 

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program_check: happens-before is found here anew, from streams and waits alone, so that a fault
+ * of schedule/order.c or schedule/plan.c cannot hide. */
+#include "schedule/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/check_operands.h"
+
+/* Uses of one storage: op is numbered over both iterations, iteration * n_ops + list index. */
+struct use {
+    int64_t first, last;
+    int op, operand;
+    bool read, write;
+};
+struct uses {
+    struct use *v;
+    int n, cap;
+};
+
+struct checking {
+    const struct s4d_program *p;
+    int n;                /* ops of one iteration */
+    int *at[S4D_STREAMS]; /* list index by position */
+    int *known;           /* [op][stream]: the latest op of the stream that is surely done before
+                             op starts, numbered over both iterations; -1: none */
+    struct uses *uses;    /* by storage */
+    struct s4d_error *err;
+};
+
+static int check_positions(struct checking *c)
+{
+    const struct s4d_program *p = c->p;
+    int length[S4D_STREAMS] = {0};
+    for (int i = 0; i < c->n; i++) {
+        const struct s4d_op *x = &p->ops[i];
+        if ((int)x->kind < 0 || x->kind >= S4D_OP_KINDS || (int)x->stream < 0 ||
+            x->stream >= S4D_STREAMS)
+            return s4d_fail(c->err, S4D_EXIT_BUG, "program", "op %d: no such kind or stream", i);
+        if (x->position != length[x->stream]++)
+            return s4d_check_fail(p, i, c->err, "expected position %d in its stream",
+                                  length[x->stream] - 1);
+    }
+    for (int s = 0; s < S4D_STREAMS; s++) {
+        if (length[s] != p->stream_length[s])
+            return s4d_fail(c->err, S4D_EXIT_BUG, "program", "stream %s has %d ops, not %d",
+                            s4d_streams[s].name, length[s], p->stream_length[s]);
+        c->at[s] = s4d_malloc((size_t)length[s] * sizeof(int));
+    }
+    for (int i = 0; i < c->n; i++)
+        c->at[p->ops[i].stream][p->ops[i].position] = i;
+    return 0;
+}
+
+static int check_waits(struct checking *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int w = 0; w < c->p->ops[i].n_waits; w++) {
+            const struct s4d_wait *wait = &c->p->ops[i].waits[w];
+            if ((wait->iteration != 0 && wait->iteration != -1) || (int)wait->stream < 0 ||
+                wait->stream >= S4D_STREAMS || wait->position < 0 ||
+                wait->position >= c->p->stream_length[wait->stream])
+                return s4d_check_fail(c->p, i, c->err, "wait %d names no op", w);
+            int before = c->at[wait->stream][wait->position];
+            if (wait->iteration == 0 && before >= i)
+                return s4d_check_fail(c->p, i, c->err,
+                                      "deadlock: waits for %s[%d], op %d, which is issued later",
+                                      s4d_streams[wait->stream].name, wait->position, before);
+        }
+    return 0;
+}
+
+/* After check_waits every cause of an op precedes it in the list. */
+static void find_known(struct checking *c)
+{
+    c->known = s4d_malloc(2 * (size_t)c->n * S4D_STREAMS * sizeof(int));
+    int newest[S4D_STREAMS];
+    memset(newest, -1, sizeof newest);
+    for (int op = 0; op < 2 * c->n; op++) {
+        const struct s4d_op *x = &c->p->ops[op % c->n];
+        int *mine = &c->known[(size_t)op * S4D_STREAMS];
+        memset(mine, -1, S4D_STREAMS * sizeof(int));
+        for (int w = -1; w < x->n_waits; w++) {
+            int cause = newest[x->stream];
+            if (w >= 0) {
+                cause = c->at[x->waits[w].stream][x->waits[w].position];
+                cause += (op / c->n + x->waits[w].iteration) * c->n;
+            }
+            if (cause < 0)
+                continue; /* the stream's first op, or a wait that the first iteration meets */
+            const int *theirs = &c->known[(size_t)cause * S4D_STREAMS];
+            for (int s = 0; s < S4D_STREAMS; s++)
+                if (theirs[s] > mine[s])
+                    mine[s] = theirs[s];
+            int stream = (int)c->p->ops[cause % c->n].stream;
+            if (cause > mine[stream])
+                mine[stream] = cause;
+        }
+        newest[x->stream] = op;
+    }
+}
+
+static bool done_before(const struct checking *c, int a, int b)
+{
+    return c->known[(size_t)b * S4D_STREAMS + c->p->ops[a % c->n].stream] >= a;
+}
+
+static void collect_uses(struct checking *c)
+{
+    c->uses = s4d_calloc((size_t)c->p->n_storages, sizeof *c->uses);
+    for (int op = 0; op < 2 * c->n; op++) {
+        const struct s4d_op *x = &c->p->ops[op % c->n];
+        for (int k = 0; k < s4d_op_kinds[x->kind].n_operands; k++) {
+            const struct s4d_operand *o = &x->operand[k];
+            if (o->tensor < 0)
+                continue;
+            struct use u = {.op = op,
+                            .operand = k,
+                            .read = o->access & S4D_READ,
+                            .write = o->access & S4D_WRITE};
+            s4d_tensor_range(c->p, o->tensor, &u.first, &u.last);
+            struct uses *list = &c->uses[c->p->tensors[o->tensor].storage];
+            s4d_push(list->v, list->n, list->cap, u);
+        }
+    }
+}
+
+static const char *operand_name(const struct checking *c, const struct use *u)
+{
+    return s4d_op_kinds[c->p->ops[u->op % c->n].kind].operand[u->operand].name;
+}
+
+static const char *iteration_name(const struct checking *c, const struct use *u)
+{
+    return u->op < c->n ? "" : " of the next iteration";
+}
+
+static int by_first_byte(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->op != y->op ? x->op - y->op : x->operand - y->operand;
+}
+
+/* Every two uses of common bytes, one of them a write, are ordered. */
+static int check_races(struct checking *c, int storage)
+{
+    struct uses *list = &c->uses[storage];
+    qsort(list->v, (size_t)list->n, sizeof *list->v, by_first_byte);
+    for (int i = 0; i < list->n; i++)
+        for (int j = i + 1; j < list->n && list->v[j].first < list->v[i].last; j++) {
+            const struct use *a = &list->v[i], *b = &list->v[j];
+            if ((!a->write && !b->write) || a->op == b->op)
+                continue;
+            if (a->op > b->op)
+                a = &list->v[j], b = &list->v[i];
+            if (!done_before(c, a->op, b->op))
+                return s4d_check_fail(
+                    c->p, b->op % c->n, c->err,
+                    "operand %s%s: uses bytes of storage %s that op %d (operand %s) may still be "
+                    "using: a wait is missing",
+                    operand_name(c, b), iteration_name(c, b), c->p->storages[storage].name,
+                    a->op % c->n, operand_name(c, a));
+        }
+    return 0;
+}
+
+/* The bytes of a read are covered by writes of the same iteration that happen before it. */
+static bool is_written(const struct checking *c, const struct uses *list, const struct use *read)
+{
+    int64_t covered = read->first; /* the uses are in the order of their first bytes */
+    for (int i = 0; i < list->n && list->v[i].first <= covered && covered < read->last; i++) {
+        const struct use *w = &list->v[i];
+        if (w->write && w->last > covered && w->op / c->n == read->op / c->n && w->op != read->op &&
+            done_before(c, w->op, read->op))
+            covered = w->last;
+    }
+    return covered >= read->last;
+}
+
+static int check_reads(struct checking *c, int storage)
+{
+    const struct uses *list = &c->uses[storage];
+    if (c->p->storages[storage].persistent) /* written at initialisation */
+        return 0;
+    for (int i = 0; i < list->n; i++)
+        if (list->v[i].read && !is_written(c, list, &list->v[i]))
+            return s4d_check_fail(c->p, list->v[i].op % c->n, c->err,
+                                  "operand %s%s: reads bytes of storage %s that no op before it "
+                                  "has written",
+                                  operand_name(c, &list->v[i]), iteration_name(c, &list->v[i]),
+                                  c->p->storages[storage].name);
+    return 0;
+}
+
+/* Every use of storage a in iteration ia is done before every use of storage b in ib. */
+static bool all_before(const struct checking *c, int a, int ia, int b, int ib)
+{
+    int last[S4D_STREAMS];
+    memset(last, -1, sizeof last);
+    for (int i = 0; i < c->uses[a].n; i++) {
+        int op = c->uses[a].v[i].op, *l = &last[c->p->ops[op % c->n].stream];
+        if (op / c->n == ia && op > *l)
+            *l = op;
+    }
+    for (int i = 0; i < c->uses[b].n; i++) {
+        int op = c->uses[b].v[i].op;
+        if (op / c->n != ib)
+            continue;
+        for (int s = 0; s < S4D_STREAMS; s++)
+            if (last[s] > c->known[(size_t)op * S4D_STREAMS + s])
+                return false;
+    }
+    return true;
+}
+
+static int check_pair(struct checking *c, int a, int b)
+{
+    const struct s4d_storage *x = &c->p->storages[a], *y = &c->p->storages[b];
+    if (c->uses[a].n == 0 || c->uses[b].n == 0)
+        return 0;
+    bool ab = all_before(c, a, 0, b, 0) && all_before(c, b, 0, a, 1);
+    bool ba = all_before(c, b, 0, a, 0) && all_before(c, a, 0, b, 1);
+    if (!x->persistent && !y->persistent && (ab || ba))
+        return 0;
+    return s4d_fail(c->err, S4D_EXIT_BUG, "memory plan",
+                    "storages %s and %s share bytes of the arena, at %lld and %lld, but may be in "
+                    "use at the same time",
+                    x->name, y->name, (long long)x->offset, (long long)y->offset);
+}
+
+struct planned {
+    int storage;
+    int64_t offset;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct planned *x = a, *y = b;
+    return x->offset != y->offset ? (x->offset > y->offset) - (x->offset < y->offset)
+                                  : x->storage - y->storage;
+}
+
+static int check_plan(struct checking *c)
+{
+    const struct s4d_program *p = c->p;
+    int n = p->n_storages, rc = 0;
+    struct planned *order = s4d_malloc((size_t)n * sizeof *order);
+    for (int i = 0; i < n; i++)
+        order[i] = (struct planned){i, p->storages[i].offset};
+    qsort(order, (size_t)n, sizeof *order, by_offset);
+    for (int i = 0; i < n && rc == 0; i++) {
+        const struct s4d_storage *s = &p->storages[order[i].storage];
+        int64_t end = s->offset + s->bytes;
+        if (s->offset < 0 || s->offset % 256 != 0 || end > p->arena_bytes[s->place])
+            rc = s4d_fail(c->err, S4D_EXIT_BUG, "memory plan",
+                          "storage %s: offset %lld is outside the arena or not aligned", s->name,
+                          (long long)s->offset);
+        for (int j = i + 1; j < n && rc == 0 && order[j].offset < end; j++) {
+            const struct s4d_storage *t = &p->storages[order[j].storage];
+            if (s->place == t->place && s->bytes > 0 && t->bytes > 0)
+                rc = check_pair(c, order[i].storage, order[j].storage);
+        }
+    }
+    free(order);
+    return rc;
+}
+
+static int check_all(struct checking *c)
+{
+    if (check_positions(c) != 0)
+        return -1;
+    for (int i = 0; i < c->n; i++)
+        if (s4d_check_operands(c->p, i, c->err) != 0)
+            return -1;
+    if (check_waits(c) != 0)
+        return -1;
+    find_known(c);
+    collect_uses(c);
+    bool planned = false;
+    for (int s = 0; s < c->p->n_storages; s++) {
+        if (check_races(c, s) != 0 || check_reads(c, s) != 0)
+            return -1;
+        planned |= c->p->storages[s].offset >= 0;
+    }
+    return planned ? check_plan(c) : 0;
+}
+
+int s4d_check(const struct s4d_program *program, struct s4d_error *err)
+{
+    struct checking c = {.p = program, .n = program->n_ops, .err = err};
+    int rc = check_all(&c);
+    for (int s = 0; s < S4D_STREAMS; s++)
+        free(c.at[s]);
+    for (int s = 0; c.uses && s < program->n_storages; s++)
+        free(c.uses[s].v);
+    free(c.uses);
+    free(c.known);
+    return rc;
+}
+
+struct s4d_traffic s4d_traffic_count(const struct s4d_program *program)
+{
+    struct s4d_traffic t = {0};
+    for (int i = 0; i < program->n_ops; i++) {
+        const struct s4d_op *x = &program->ops[i];
+        if (s4d_op_kinds[x->kind].op_class != S4D_CLASS_COLLECTIVE)
+            continue;
+        t.bytes[x->kind - S4D_OP_ALL_REDUCE][x->stream] += s4d_collective_bytes(&x->c, x->kind);
+        t.calls[x->kind - S4D_OP_ALL_REDUCE][x->stream]++;
+    }
+    return t;
+}
