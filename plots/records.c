@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "plots/records.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/file.h"
+#include "support/memory.h"
+#include "support/record.h"
+
+int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
+{
+    char *text;
+    size_t n;
+    if (access(file, F_OK) != 0 && errno == ENOENT)
+        return 0;
+    if (s4d_file_read(file, &text, &n, err))
+        return -1;
+    int rc = 0, number = 1;
+    for (char *line = text, *end; (end = memchr(line, '\n', (size_t)(text + n - line))) != NULL;
+         line = end + 1, number++) {
+        json_error_t why;
+        json_t *record = json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, &why);
+        if (!json_is_object(record)) {
+            char where[512];
+            snprintf(where, sizeof where, "%s:%d", file, number);
+            json_decref(record);
+            s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line");
+            rc = s4d_hint(err, "remove the line, or the file: it is made again");
+            break;
+        }
+        s4d_push(records->v, records->n, records->cap, record);
+    }
+    free(text);
+    return rc;
+}
+
+static int fail(const char *file, const char *what, struct s4d_error *err)
+{
+    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "%s: %s", what, strerror(errno));
+}
+
+int s4d_records_write(const struct s4d_records *records, const char *file, struct s4d_error *err)
+{
+    char *new = s4d_asprintf("%s.new", file);
+    FILE *out = fopen(new, "w");
+    int rc = out != NULL ? 0 : fail(new, "cannot be written", err);
+    for (int i = 0; rc == 0 && i < records->n; i++)
+        rc = s4d_record_write(records->v[i], out, err);
+    if (out != NULL && fclose(out) != 0 && rc == 0)
+        rc = fail(new, "cannot be written", err);
+    if (rc == 0 && rename(new, file) != 0)
+        rc = fail(file, "cannot be replaced", err);
+    free(new);
+    return rc;
+}
+
+int s4d_records_append(struct s4d_records *records, const char *file, json_t *record,
+                       struct s4d_error *err)
+{
+    s4d_push(records->v, records->n, records->cap, record);
+    char *line = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&line, &n);
+    S4D_ASSERT(memory != NULL, "no memory for a record");
+    int rc = s4d_record_write(record, memory, err);
+    fclose(memory);
+    int out = rc ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (rc == 0 && (out < 0 || write(out, line, n) != (ssize_t)n))
+        rc = fail(file, "cannot be written", err);
+    if (out >= 0 && close(out) != 0 && rc == 0)
+        rc = fail(file, "cannot be written", err);
+    free(line);
+    return rc;
+}
+
+void s4d_records_free(struct s4d_records *records)
+{
+    for (int i = 0; i < records->n; i++)
+        json_decref(records->v[i]);
+    free(records->v);
+    *records = (struct s4d_records){0};
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The house rules that a compiler does not check.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.."
+}
+
+# Every file of the project that is not ignored, whether committed yet or not.
+files() {
+    git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do
+        [ -e "$f" ] && echo "$f"
+    done
+}
+
+# may FOLDER ALLOWED...: sources of FOLDER include, of the project's folders, only ALLOWED.
+may() {
+    local folder=$1 allowed bad
+    shift
+    allowed=$(echo "$*" | tr ' ' '|')
+    bad=$(files "$folder/*.c" "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" |
+        xargs -r grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' |
+        grep -vE "include[[:space:]]*\"($allowed)/" || true)
+    if [ -n "$bad" ]; then
+        echo "$folder may include only of: $*"
+        echo "$bad"
+        return 1
+    fi
+}
+
+@test "arrows: support uses support" {
+    may support support
+}
+@test "arrows: schedule uses support" {
+    may schedule schedule support
+}
+@test "arrows: workloads uses schedule and support" {
+    may workloads workloads schedule support
+}
+@test "arrows: sim uses workloads, schedule and support" {
+    may sim sim workloads schedule support
+}
+@test "arrows: real uses workloads, schedule and support" {
+    may real real workloads schedule support
+}
+@test "arrows: plots uses support" {
+    may plots plots support
+}
+@test "arrows: cli uses what lies below it" {
+    may cli cli plots sim real workloads schedule support
+}
+@test "arrows: nothing in a program includes a test's file" {
+    run grep -rnE '#[[:space:]]*include[[:space:]]*"tests/' support schedule workloads sim plots cli
+    [ "$status" -eq 1 ] || { echo "$output"; false; }
+}
+@test "arrows: the check sees a forbidden include" {
+    cd "$BATS_TEST_TMPDIR"
+    git init -q .
+    mkdir schedule
+    echo '#include "support/error.h"' > schedule/good.c
+    may schedule schedule support
+    echo '#include "sim/engine.h"' > schedule/bad.c
+    run may schedule schedule support
+    [ "$status" -eq 1 ]
+    [[ $output == *schedule/bad.c:1:* ]]
+}
+
+@test "no backend conditional outside sim, real and tests" {
+    conditionals=$(files '*.c' '*.h' '*.cpp' '*.cu' | grep -vE '^(sim|real|tests)/' |
+        xargs grep -nE '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif).*(NCCL|CUDA|SIMGRID|MPI|CBLAS)' |
+        grep -vE '#[[:space:]]*ifndef S4D_[A-Z0-9_]+_H$' || true)
+    [ -z "$conditionals" ] || { echo "$conditionals"; false; }
+}
+
+@test "SimGrid is included by the engine alone" {
+    users=$(files '*.c' '*.h' '*.cpp' | xargs grep -lE '#[[:space:]]*include[[:space:]]*[<"](simgrid|xbt)' |
+        grep -v '^tests/' || true)
+    [ "$users" = "sim/engine_simgrid.cpp" ] || { echo "included by: $users"; false; }
+}
+
+@test "every header compiles alone, as C11 without warnings" {
+    flags="-I. -D_GNU_SOURCE -Wall -Wextra -Werror $(pkg-config --cflags jansson yaml-0.1 cmocka)"
+    bad=
+    for h in $(files '*.h'); do
+        echo "#include \"$h\"" | gcc -std=c11 $flags -fsyntax-only -x c - || bad="$bad $h"
+    done
+    [ -z "$bad" ] || { echo "not self-contained:$bad"; false; }
+}
+
+@test "the engine's header compiles alone as C++" {
+    echo '#include "sim/engine.h"' | g++ -std=c++17 -I. -Wall -Wextra -Werror -fsyntax-only -x c++ -
+}
+
+@test "every header has a guard named after its path" {
+    bad=
+    for h in $(files '*.h'); do
+        guard=S4D_$(echo "${h%.h}" | tr 'a-z/' 'A-Z_' | tr -c 'A-Z0-9_\n' _)_H
+        grep -q "^#ifndef $guard\$" "$h" || bad="$bad $h($guard)"
+    done
+    [ -z "$bad" ] || { echo "without:$bad"; false; }
+}
+
+@test "every source file names its licence" {
+    bad=$(files '*.c' '*.h' '*.cpp' '*.cu' '*.sh' '*.bats' '*.py' '*.gp' '*.yaml' Makefile .ci/run |
+        while read -r f; do
+            head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$f"
+        done)
+    [ -z "$bad" ] || { echo "without SPDX line: $bad"; false; }
+}
+
+@test "every command is a file of cli and a row of main's table" {
+    for f in cli/*.c; do
+        name=$(basename "$f" .c)
+        if [ "$name" = main ] || ! grep -q "const struct s4d_command s4d_command_$name " "$f"; then
+            continue
+        fi
+        grep -qE "&s4d_command_$name\b" cli/main.c || { echo "$f has no row in cli/main.c"; false; }
+        build/scale4d --help | grep -qE "^  $name " || { echo "--help lacks $name"; false; }
+    done
+}
+
+@test "make commands of the README and of the figures' READMEs exist" {
+    help=$(make help)
+    for target in $(files '*.md' | xargs grep -ohE '\bmake [a-z][a-z-]*' | awk '{print $2}' | sort -u); do
+        case $target in
+        figure-*) ls -d paper-figures/*/"${target#figure-}" || { echo "no figure $target"; false; } ;;
+        *) echo "$help" | grep -qE "^  $target " || { echo "make help does not list $target"; false; } ;;
+        esac
+    done
+}
+
+@test "scale4d commands of the READMEs exist" {
+    for command in $(files '*.md' | xargs grep -ohE 'build/scale4d [a-z]+' | awk '{print $2}' | sort -u); do
+        build/scale4d --help | grep -qE "^  $command " || { echo "no command $command"; false; }
+    done
+}
+
+@test "every published figure's folder is complete" {
+    for d in paper-figures/*/*/; do
+        for f in README.md experiment.yaml published.csv plot.gp expected.tsv; do
+            [ -s "$d$f" ] || { echo "$d lacks $f"; false; }
+        done
+    done
+}
+
+@test "no file is left to do" {
+    todo=$(files '*.c' '*.h' '*.cpp' '*.sh' '*.yaml' '*.md' Makefile |
+        xargs grep -nE '\b(TODO|FIXME|XXX)\b' || true)
+    [ -z "$todo" ] || { echo "$todo"; false; }
+}
