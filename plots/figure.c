@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plots/figure.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/file.h"
+#include "support/memory.h"
+
+json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_series *series,
+                          const struct s4d_point *point)
+{
+    for (int i = records->n - 1; i >= 0; i--) {
+        const json_t *f = json_object_get(records->v[i], "figure");
+        const char *s = json_string_value(json_object_get(f, "series"));
+        const char *w = json_string_value(json_object_get(f, "workload"));
+        if (s != NULL && w != NULL && strcmp(s, series->name) == 0 &&
+            strcmp(w, point->workload) == 0 &&
+            json_integer_value(json_object_get(f, "gpus")) == point->gpus)
+            return records->v[i];
+    }
+    return NULL;
+}
+
+double s4d_figure_error(const struct s4d_published *published, const json_t *record)
+{
+    if (published == NULL || record == NULL || published->value <= 0)
+        return NAN;
+    return 100 * (s4d_metric_value(published->metric, record) / published->value - 1);
+}
+
+static double value_of(const char *metric, const json_t *record)
+{
+    return s4d_metric_value(s4d_metric_find(metric), record);
+}
+
+static int by_gpus(const void *a, const void *b)
+{
+    const struct s4d_point *p = *(struct s4d_point *const *)a, *q = *(struct s4d_point *const *)b;
+    return p->gpus != q->gpus ? (p->gpus > q->gpus) - (p->gpus < q->gpus)
+                              : strcmp(p->workload, q->workload);
+}
+
+static int simulated_rows(const struct s4d_experiment *e, const struct s4d_records *records,
+                          struct s4d_point *const *points, FILE *out, struct s4d_error *err)
+{
+    for (int s = 0; s < e->n_series; s++)
+        for (int i = 0; i < e->n_points; i++) {
+            const struct s4d_point *p = points[i];
+            const json_t *r = s4d_figure_record(records, &e->series[s], p);
+            if (r == NULL) {
+                s4d_fail(err, S4D_EXIT_DATA, e->folder, "no record of %s on %d GPUs (%s)",
+                         p->workload, p->gpus, e->series[s].name);
+                return s4d_hint(err, "leave --draw-only out, and it is simulated");
+            }
+            const json_t *f = json_object_get(r, "figure");
+            fprintf(out, "%s\t%s\t%d\t%.6g\t%.5g\t%s\t%d\t%.6g\tsimulated\n", e->series[s].name,
+                    p->workload, p->gpus, value_of("sustained", r), value_of("peak_fraction", r),
+                    json_string_value(json_object_get(f, "grid")),
+                    (int)json_integer_value(json_object_get(f, "micro_batch")),
+                    value_of("iteration_time", r));
+        }
+    return 0;
+}
+
+static double published_value(const struct s4d_published_list *published, const char *metric,
+                              const struct s4d_point *p)
+{
+    const struct s4d_published *found =
+        s4d_published_find(published, metric, p->workload, p->gpus);
+    return found != NULL ? found->value : NAN;
+}
+
+/* One row a point that has a published number; gnuplot reads NaN as missing. */
+static void published_rows(const struct s4d_experiment *e,
+                           const struct s4d_published_list *published,
+                           struct s4d_point *const *points, FILE *out)
+{
+    for (int i = 0; i < e->n_points; i++) {
+        const struct s4d_point *p = points[i];
+        const struct s4d_published *any =
+            s4d_published_find(published, "sustained", p->workload, p->gpus);
+        if (any == NULL)
+            any = s4d_published_find(published, "peak_fraction", p->workload, p->gpus);
+        if (any == NULL)
+            continue;
+        fprintf(out, "published\t%s\t%d\t%.6g\t%.5g\t-\t0\t%.6g\t%s\n", p->workload, p->gpus,
+                published_value(published, "sustained", p),
+                published_value(published, "peak_fraction", p),
+                published_value(published, "iteration_time", p), any->provenance);
+    }
+}
+
+static int failed(const char *file, struct s4d_error *err)
+{
+    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+}
+
+int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
+                    const struct s4d_published_list *published, const char *file,
+                    struct s4d_error *err)
+{
+    FILE *out = fopen(file, "w");
+    if (out == NULL)
+        return failed(file, err);
+    struct s4d_point **points = s4d_calloc((size_t)e->n_points, sizeof *points);
+    for (int i = 0; i < e->n_points; i++)
+        points[i] = &e->point[i];
+    qsort(points, (size_t)e->n_points, sizeof *points, by_gpus);
+    fputs("series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\t"
+          "iteration_s\tprovenance\n",
+          out);
+    int rc = simulated_rows(e, records, points, out, err);
+    if (rc == 0)
+        published_rows(e, published, points, out);
+    bool bad = ferror(out) != 0;
+    if ((fclose(out) != 0 || bad) && rc == 0)
+        rc = failed(file, err);
+    free(points);
+    return rc;
+}
+
+/* The simulated rows of data.tsv, its header first: what expected.tsv keeps. */
+static char *simulated_text(char *text)
+{
+    char *out = text;
+    for (char *line = text, *next; *line != '\0'; line = next) {
+        size_t n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        next = line + n;
+        if (strncmp(line, "published\t", 10) == 0)
+            continue;
+        memmove(out, line, n);
+        out += n;
+    }
+    *out = '\0';
+    return text;
+}
+
+static bool same_field(const char *a, size_t n, const char *b, size_t m, double tolerance)
+{
+    if (n == m && memcmp(a, b, n) == 0)
+        return true;
+    char *end_a, *end_b;
+    double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    return end_a == a + n && end_b == b + m && n > 0 && m > 0 &&
+           fabs(x - y) <= tolerance * fabs(y);
+}
+
+static bool same_line(const char *a, const char *b, double tolerance)
+{
+    for (;;) {
+        size_t n = strcspn(a, "\t\n"), m = strcspn(b, "\t\n");
+        if (!same_field(a, n, b, m, tolerance) || a[n] != b[m])
+            return false;
+        if (a[n] != '\t')
+            return true;
+        a += n + 1;
+        b += m + 1;
+    }
+}
+
+static int compare(const struct s4d_experiment *e, const char *now, const char *expected,
+                   const char *file, struct s4d_error *err)
+{
+    for (int line = 1; *now != '\0' || *expected != '\0'; line++) {
+        int n = (int)strcspn(now, "\n"), m = (int)strcspn(expected, "\n");
+        if (!same_line(now, expected, e->tolerance_percent / 100)) {
+            char where[512];
+            snprintf(where, sizeof where, "%s:%d", file, line);
+            s4d_fail(err, S4D_EXIT_CHECK, where,
+                     "differs by more than %g %%\n  expected  %.*s\n  simulated %.*s",
+                     e->tolerance_percent, m, m ? expected : "", n, n ? now : "");
+            return s4d_hint(err, "if the change is meant: scale4d figure %s --accept, and review "
+                                 "the diff",
+                            e->folder);
+        }
+        now += n + (now[n] == '\n');
+        expected += m + (expected[m] == '\n');
+    }
+    return 0;
+}
+
+static int accept_rows(const char *text, const char *file, struct s4d_error *err)
+{
+    FILE *out = fopen(file, "w");
+    if (out == NULL)
+        return failed(file, err);
+    bool bad = fputs(text, out) == EOF;
+    return fclose(out) != 0 || bad ? failed(file, err) : 0;
+}
+
+int s4d_figure_expected(const struct s4d_experiment *e, const char *data, bool accept,
+                        struct s4d_error *err)
+{
+    char *now = NULL, *expected = NULL, *file = s4d_asprintf("%s/expected.tsv", e->folder);
+    size_t n;
+    int rc = s4d_file_read(data, &now, &n, err);
+    if (rc == 0)
+        simulated_text(now);
+    if (rc == 0 && accept)
+        rc = accept_rows(now, file, err);
+    else if (rc == 0 && (rc = s4d_file_read(file, &expected, &n, err)) == 0)
+        rc = compare(e, now, expected, file, err);
+    else if (rc)
+        s4d_hint(err, "scale4d figure %s --accept writes it", e->folder);
+    free(now);
+    free(expected);
+    free(file);
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drawing with gnuplot, an external program. */
+#ifndef S4D_PLOTS_GNUPLOT_H
+#define S4D_PLOTS_GNUPLOT_H
+
+#include "support/error.h"
+
+/* Runs the script once for each of STEM.png, STEM.svg and STEM.pdf; in it the variable `data` names
+ * the data file, and terminal and output are set. 0, or -1: no gnuplot, or it failed (exit 69, with
+ * what it said). */
+int s4d_gnuplot(const char *script, const char *data, const char *stem, struct s4d_error *err);
+
+#endif
