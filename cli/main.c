@@ -6,6 +6,8 @@
 
 #include "cli/command.h"
 #include "support/error.h"
+#include "support/nearest.h"
+#include "support/quote.h"
 #include "support/record.h" /* for: s4d_version, s4d_commit */
 
 static const struct s4d_command *const commands[] = {NULL};
@@ -18,47 +20,15 @@ static const struct s4d_command *find(const char *name)
     return NULL;
 }
 
-static int minimum(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-/* Edits that turn a into b (Levenshtein); names are short, longer ones are cut. */
-static int distance(const char *a, const char *b)
-{
-    enum { N = 32 };
-    int row[N + 1], n = minimum((int)strlen(a), N), m = minimum((int)strlen(b), N);
-    for (int j = 0; j <= m; j++)
-        row[j] = j;
-    for (int i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = minimum(change, minimum(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[m];
-}
-
 static int unknown(const char *name)
 {
     struct s4d_error err;
-    const char *nearest = NULL;
-    int best = 4; /* a name further away is no typing error */
-    for (int i = 0; commands[i] != NULL; i++) {
-        int d = distance(name, commands[i]->name);
-        if (d < best) {
-            best = d;
-            nearest = commands[i]->name;
-        }
-    }
-    s4d_fail(&err, S4D_EXIT_USAGE, name, "unknown command");
-    if (nearest != NULL)
-        s4d_hint(&err, "did you mean %s?", nearest);
-    else
-        s4d_hint(&err, "scale4d --help lists the commands");
+    const char *names[64];
+    int n = 0;
+    for (; commands[n] != NULL; n++)
+        names[n] = commands[n]->name;
+    s4d_fail(&err, S4D_EXIT_USAGE, "", "expected a command, got %s", s4d_quote(name).text);
+    s4d_hint_nearest(&err, name, names, n);
     return s4d_error_print(&err);
 }
 

@@ -40,6 +40,7 @@ static char *quoted(const char *text)
 static int start(char *settings, const char *script, int *said, pid_t *pid)
 {
     int ends[2];
+    *said = -1;
     if (pipe(ends) != 0)
         return errno;
     posix_spawn_file_actions_t actions;
@@ -80,7 +81,7 @@ static int draw(const struct terminal *terminal, const char *script, const char 
     char *settings = s4d_asprintf("set terminal %s; set output %s; data = %s", terminal->set,
                                   output_quoted, data_quoted);
     char said[768] = "";
-    int in, status = 0;
+    int in = -1, status = 0;
     pid_t pid;
     int rc = start(settings, script, &in, &pid);
     if (rc != 0) {

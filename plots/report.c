@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plots/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "plots/figure.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "?";
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* Text from a file inside a table cell: no bar, no line end. */
+static void cell(const char *text, FILE *out)
+{
+    fputs(" ", out);
+    for (; *text != '\0'; text++)
+        fputc(*text == '|' || *text == '\n' ? '/' : *text, out);
+    fputs(" |", out);
+}
+
+struct mean {
+    double sum;
+    int n;
+};
+
+static struct mean mean_error(const struct s4d_series *series, const struct s4d_records *records,
+                              const struct s4d_experiment *e,
+                              const struct s4d_published_list *published, const char *metric)
+{
+    struct mean mean = {0};
+    for (int i = 0; i < e->n_points; i++) {
+        const struct s4d_point *p = &e->point[i];
+        const struct s4d_published *number =
+            s4d_published_find(published, metric, p->workload, p->gpus);
+        double error = s4d_figure_error(number, s4d_figure_record(records, series, p));
+        if (number != NULL && number->verified && isfinite(error)) {
+            mean.sum += fabs(error);
+            mean.n++;
+        }
+    }
+    return mean;
+}
+
+static void comparison_row(const struct s4d_experiment *e, const struct s4d_records *records,
+                           const struct s4d_published *number, FILE *out)
+{
+    fprintf(out, "| %s | %d | %s | %g %s | %s |", number->workload, number->gpus,
+            number->metric->name, number->value, number->metric->unit, number->provenance);
+    struct s4d_point p = {.workload = number->workload, .gpus = number->gpus};
+    for (int s = 0; s < e->n_series; s++) {
+        const json_t *r = s4d_figure_record(records, &e->series[s], &p);
+        if (r == NULL)
+            fprintf(out, " not simulated | |");
+        else
+            fprintf(out, " %.4g | %+.1f %% |", s4d_metric_value(number->metric, r),
+                    s4d_figure_error(number, r));
+    }
+    fputc('\n', out);
+}
+
+static void comparison(const struct s4d_experiment *e, const struct s4d_records *records,
+                       const struct s4d_published_list *published, FILE *out)
+{
+    fprintf(out, "## Simulated and published\n\n| model | GPUs | metric | published | provenance |");
+    for (int s = 0; s < e->n_series; s++)
+        fprintf(out, " %s | error |", e->series[s].name);
+    fprintf(out, "\n|---|---:|---|---:|---|");
+    for (int s = 0; s < e->n_series; s++)
+        fprintf(out, "---:|---:|");
+    fputc('\n', out);
+    for (int i = 0; i < published->n; i++)
+        comparison_row(e, records, &published->v[i], out);
+    fprintf(out, "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
+                 "print) are drawn hollow and are in no mean.\n\n");
+    s4d_report_summary(e, records, published, out);
+    for (int s = 0; s < e->n_series; s++)
+        fprintf(out, "- Series %s: %s.\n", e->series[s].name, e->series[s].title);
+    fputc('\n', out);
+}
+
+void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
+                        const struct s4d_published_list *published, FILE *out)
+{
+    for (int s = 0; s < e->n_series; s++) {
+        struct mean m = mean_error(&e->series[s], records, e, published, "sustained");
+        if (m.n > 0)
+            fprintf(out, "- %s: mean |error| of sustained FLOP/s %.1f %% over %d verified %s\n",
+                    e->series[s].name, m.sum / m.n, m.n, m.n == 1 ? "point" : "points");
+        else
+            fprintf(out, "- %s: no verified published point\n", e->series[s].name);
+    }
+}
+
+/* What the slowest rank's iteration is made of, in percent. */
+static void exposed(const json_t *record, FILE *out)
+{
+    const json_t *parts = json_object_get(record, "exposed_s");
+    double whole = number_of(record, "iteration_time_s");
+    const char *name;
+    json_t *part;
+    const char *between = " ";
+    json_object_foreach((json_t *)parts, name, part)
+    {
+        double percent = 100 * json_number_value(part) / whole;
+        if (percent >= 0.05) {
+            fprintf(out, "%s%s %.1f", between, name, percent);
+            between = ", ";
+        }
+    }
+    fputs(" |", out);
+}
+
+static void runs(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out)
+{
+    fprintf(out,
+            "## Runs\n\nGrid: GXxGYxGZxGDATA. PFLOP/s by the formula the papers use. Parts: of "
+            "the slowest rank's iteration, computing and the communication not hidden behind it, "
+            "by axis.\n\n"
+            "| series | model | GPUs | grid | micro-batch | iteration s | PFLOP/s | %% of peak | "
+            "memory GB | parts %% |\n|---|---|---:|---|---:|---:|---:|---:|---:|---|\n");
+    for (int s = 0; s < e->n_series; s++)
+        for (int i = 0; i < e->n_points; i++) {
+            const json_t *r = s4d_figure_record(records, &e->series[s], &e->point[i]);
+            const json_t *f = json_object_get(r, "figure");
+            fprintf(out, "| %s | %s | %d | %s | %d | %.4g | %.4g | %.1f | %.1f |",
+                    e->series[s].name, e->point[i].workload, e->point[i].gpus, text_of(f, "grid"),
+                    (int)number_of(f, "micro_batch"), number_of(r, "iteration_time_s"),
+                    number_of(r, "flops_per_s") / 1e15, 100 * number_of(r, "peak_fraction"),
+                    number_of(r, "memory_peak_bytes") / 1e9);
+            exposed(r, out);
+            fputc('\n', out);
+        }
+    fputc('\n', out);
+}
+
+static void sources(const struct s4d_published_list *published, FILE *out)
+{
+    fprintf(out, "## Where the published numbers were seen\n\n"
+                 "| model | GPUs | metric | value | provenance | source | note |\n"
+                 "|---|---:|---|---:|---|---|---|\n");
+    for (int i = 0; i < published->n; i++) {
+        const struct s4d_published *p = &published->v[i];
+        fprintf(out, "| %s | %d | %s | %g %s | %s |", p->workload, p->gpus, p->metric->name,
+                p->value, p->metric->unit, p->provenance);
+        cell(p->source, out);
+        cell(p->note, out);
+        fputc('\n', out);
+    }
+    fputc('\n', out);
+}
+
+/* All records of a figure are of one machine; the first tells. */
+static void machine_entries(const struct s4d_experiment *e, const struct s4d_records *records,
+                            FILE *out)
+{
+    const json_t *r = s4d_figure_record(records, &e->series[0], &e->point[0]);
+    const json_t *entries = json_object_get(json_object_get(r, "figure"), "machine_entries");
+    fprintf(out, "## Assumed and fitted\n\n");
+    for (int i = 0; i < e->assumed.n; i++)
+        fprintf(out, "- assumed of the experiment: %s\n", e->assumed.v[i]);
+    fprintf(out,
+            "\nEntries of the machine %s (content %s) that were not read or measured as such:\n\n"
+            "| entry | tag | value | source or reason |\n|---|---|---:|---|\n",
+            e->machine, text_of(json_object_get(r, "figure"), "machine_hash"));
+    size_t i;
+    json_t *entry;
+    json_array_foreach(entries, i, entry)
+    {
+        double value = number_of(entry, "value");
+        fprintf(out, "| %s | %s |", text_of(entry, "key"), text_of(entry, "tag"));
+        if (isfinite(value))
+            fprintf(out, " %g |", value);
+        else
+            fprintf(out, " table |");
+        cell(text_of(entry, "source"), out);
+        fputc('\n', out);
+    }
+    fputc('\n', out);
+}
+
+int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
+               const struct s4d_published_list *published, const char *file,
+               struct s4d_error *err)
+{
+    FILE *out = fopen(file, "w");
+    if (out == NULL)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    const json_t *r = s4d_figure_record(records, &e->series[0], &e->point[0]);
+    const json_t *provenance = json_object_get(r, "provenance");
+    fprintf(out, "# %s\n\narXiv %s, %s. Simulated with scale4d %s (%s).\n\n", e->title, e->paper,
+            e->name, text_of(provenance, "version"), text_of(provenance, "commit"));
+    comparison(e, records, published, out);
+    runs(e, records, out);
+    sources(published, out);
+    machine_entries(e, records, out);
+    bool bad = ferror(out) != 0;
+    if (fclose(out) != 0 || bad)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    return 0;
+}
