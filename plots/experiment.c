@@ -7,8 +7,8 @@
 
 #include "support/memory.h"
 
-const char *const s4d_experiment_keys[] = {"title",   "machine", "assumed", "tolerance_percent",
-                                           "points",  "series",  NULL};
+const char *const s4d_experiment_keys[] = {"title",  "machine", "assumed", "tolerance_percent",
+                                           "points", "series",  NULL};
 const char *const s4d_point_keys[] = {"workload", "gpus", NULL};
 const char *const s4d_series_keys[] = {"name", "title", NULL};
 
@@ -45,8 +45,8 @@ static const struct s4d_option series_options[] = {
 
 static const struct s4d_option_group experiment_groups[] = {
     {.title = "Experiment", .options = experiment_options}, {.options = NULL}};
-static const struct s4d_option_group point_groups[] = {
-    {.title = "Point", .options = point_options}, {.options = NULL}};
+static const struct s4d_option_group point_groups[] = {{.title = "Point", .options = point_options},
+                                                       {.options = NULL}};
 static const struct s4d_option_group series_groups[] = {
     {.title = "Series", .options = series_options}, {.options = NULL}};
 
@@ -91,8 +91,7 @@ static int read_points(struct s4d_experiment *e, const char *const *others, stru
     if (list_of_mappings(e->root, "points", &list, err))
         return -1;
     for (int i = 0; i < list->n; i++) {
-        s4d_push(e->point, e->n_points, e->cap_points,
-                 (struct s4d_point){.node = list->child[i]});
+        s4d_push(e->point, e->n_points, e->cap_points, (struct s4d_point){.node = list->child[i]});
         struct s4d_point *p = &e->point[i];
         if (s4d_options_yaml(point_groups, p->node, others, p, err) ||
             required(p->node, "workload", err) || required(p->node, "gpus", err))

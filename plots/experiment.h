@@ -22,7 +22,7 @@ struct s4d_series {
 };
 
 struct s4d_experiment {
-    char *folder; /* where experiment.yaml lies: "paper-figures/2502.08145/weak-scaling" */
+    char *folder;       /* where experiment.yaml lies: "paper-figures/2502.08145/weak-scaling" */
     char *paper, *name; /* its last two components */
     char *title, *machine;
     struct s4d_texts assumed; /* inputs that the paper does not print */

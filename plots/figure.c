@@ -70,8 +70,7 @@ static int simulated_rows(const struct s4d_experiment *e, const struct s4d_recor
 static double published_value(const struct s4d_published_list *published, const char *metric,
                               const struct s4d_point *p)
 {
-    const struct s4d_published *found =
-        s4d_published_find(published, metric, p->workload, p->gpus);
+    const struct s4d_published *found = s4d_published_find(published, metric, p->workload, p->gpus);
     return found != NULL ? found->value : NAN;
 }
 
@@ -147,8 +146,7 @@ static bool same_field(const char *a, size_t n, const char *b, size_t m, double 
         return true;
     char *end_a, *end_b;
     double x = strtod(a, &end_a), y = strtod(b, &end_b);
-    return end_a == a + n && end_b == b + m && n > 0 && m > 0 &&
-           fabs(x - y) <= tolerance * fabs(y);
+    return end_a == a + n && end_b == b + m && n > 0 && m > 0 && fabs(x - y) <= tolerance * fabs(y);
 }
 
 static bool same_line(const char *a, const char *b, double tolerance)
@@ -175,8 +173,9 @@ static int compare(const struct s4d_experiment *e, const char *now, const char *
             s4d_fail(err, S4D_EXIT_CHECK, where,
                      "differs by more than %g %%\n  expected  %.*s\n  simulated %.*s",
                      e->tolerance_percent, m, m ? expected : "", n, n ? now : "");
-            return s4d_hint(err, "if the change is meant: scale4d figure %s --accept, and review "
-                                 "the diff",
+            return s4d_hint(err,
+                            "if the change is meant: scale4d figure %s --accept, and review "
+                            "the diff",
                             e->folder);
         }
         now += n + (now[n] == '\n');

@@ -17,7 +17,8 @@ static const struct s4d_metric metrics[] = {
 };
 
 enum { SOURCE, MACHINE, DEVICES, MODEL, SYSTEM, METRIC, VALUE, UNIT, PROVENANCE, NOTE, COLUMNS };
-static const char header[] = "source,machine,devices,model,system,metric,value,unit,provenance,note";
+static const char header[] =
+    "source,machine,devices,model,system,metric,value,unit,provenance,note";
 
 const struct s4d_metric *s4d_metric_find(const char *name)
 {
@@ -81,8 +82,8 @@ static int one(char *const field[COLUMNS], const char *where, struct s4d_publish
         return s4d_fail(err, S4D_EXIT_DATA, where, "devices: %s", why.text);
     if (s4d_parse_number(field[VALUE], 0, 1e30, &p->value, &why))
         return s4d_fail(err, S4D_EXIT_DATA, where, "value: %s", why.text);
-    bool verified = strcmp(field[PROVENANCE], "read") == 0 ||
-                    strcmp(field[PROVENANCE], "derived") == 0;
+    bool verified =
+        strcmp(field[PROVENANCE], "read") == 0 || strcmp(field[PROVENANCE], "derived") == 0;
     if (!verified && strcmp(field[PROVENANCE], "unverified") != 0)
         return s4d_fail(err, S4D_EXIT_DATA, where,
                         "provenance: expected read, derived or unverified, got '%s'",

@@ -2,8 +2,8 @@
 /* Published numbers: a CSV whose rows say where each number was seen.
  *
  * Columns: source,machine,devices,model,system,metric,value,unit,provenance,note. Provenance: read
- * (seen in print), derived (computed from printed numbers, the note says how), unverified (recalled,
- * not seen in print: drawn hollow, in no mean error). */
+ * (seen in print), derived (computed from printed numbers, the note says how), unverified
+ * (recalled, not seen in print: drawn hollow, in no mean error). */
 #ifndef S4D_PLOTS_PUBLISHED_H
 #define S4D_PLOTS_PUBLISHED_H
 

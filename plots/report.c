@@ -72,7 +72,8 @@ static void comparison_row(const struct s4d_experiment *e, const struct s4d_reco
 static void comparison(const struct s4d_experiment *e, const struct s4d_records *records,
                        const struct s4d_published_list *published, FILE *out)
 {
-    fprintf(out, "## Simulated and published\n\n| model | GPUs | metric | published | provenance |");
+    fprintf(out,
+            "## Simulated and published\n\n| model | GPUs | metric | published | provenance |");
     for (int s = 0; s < e->n_series; s++)
         fprintf(out, " %s | error |", e->series[s].name);
     fprintf(out, "\n|---|---:|---|---:|---|");
@@ -81,8 +82,9 @@ static void comparison(const struct s4d_experiment *e, const struct s4d_records 
     fputc('\n', out);
     for (int i = 0; i < published->n; i++)
         comparison_row(e, records, &published->v[i], out);
-    fprintf(out, "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
-                 "print) are drawn hollow and are in no mean.\n\n");
+    fprintf(out,
+            "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
+            "print) are drawn hollow and are in no mean.\n\n");
     s4d_report_summary(e, records, published, out);
     for (int s = 0; s < e->n_series; s++)
         fprintf(out, "- Series %s: %s.\n", e->series[s].name, e->series[s].title);
@@ -182,7 +184,9 @@ static void machine_entries(const struct s4d_experiment *e, const struct s4d_rec
         if (isfinite(value))
             fprintf(out, " %g |", value);
         else
-            fprintf(out, " table |");
+            fprintf(out, " %s |",
+                    json_is_string(json_object_get(entry, "value")) ? text_of(entry, "value")
+                                                                    : "table");
         cell(text_of(entry, "source"), out);
         fputc('\n', out);
     }
@@ -190,8 +194,7 @@ static void machine_entries(const struct s4d_experiment *e, const struct s4d_rec
 }
 
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
-               const struct s4d_published_list *published, const char *file,
-               struct s4d_error *err)
+               const struct s4d_published_list *published, const char *file, struct s4d_error *err)
 {
     FILE *out = fopen(file, "w");
     if (out == NULL)

@@ -12,8 +12,7 @@
 
 /* Every point has a record. 0, or -1 (exit 74). */
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
-               const struct s4d_published_list *published, const char *file,
-               struct s4d_error *err);
+               const struct s4d_published_list *published, const char *file, struct s4d_error *err);
 /* The mean of |error| over the verified published numbers, for people at a terminal: a line a
  * series on out. */
 void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
