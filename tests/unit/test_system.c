@@ -216,7 +216,8 @@ static void same_rates(const struct s4d_system *full, const struct s4d_system *f
     free(rate[1]);
 }
 
-static void check_rates(const char *machine, const char *grid, int slow_link, int slow_device)
+/* Returns how many classes of ranks there are. */
+static int check_rates(const char *machine, const char *grid, int slow_link, int slow_device)
 {
     struct fixture x;
     unsigned all = 1u << S4D_STREAM_X | 1u << S4D_STREAM_Y | 1u << S4D_STREAM_Z_GATHER |
@@ -235,29 +236,58 @@ static void check_rates(const char *machine, const char *grid, int slow_link, in
     for (int r = 0; r < ranks; r++)
         assert_true(folded.ranks[folded.class_of_rank[r]].speed ==
                     full.ranks[full.class_of_rank[r]].speed);
-    if (slow_link < 0 && slow_device < 0)
-        assert_true(folded.n_ranks < ranks);
     for (int stream = 0; stream < S4D_STREAMS; stream++)
         if (all >> stream & 1)
             same_rates(&full, &folded, ranks, 1u << stream, 0);
     same_rates(&full, &folded, ranks, all, 0);
     same_rates(&full, &folded, ranks, all, 1);
+    int classes = folded.n_ranks;
     s4d_system_free(&full);
     s4d_system_free(&folded);
     destroy(&x);
+    return classes;
 }
 
 static void rates_are_equal(void **state)
 {
     (void)state;
     const char *machines[] = {one_device, four_devices, dragonfly};
-    const char *grids[] = {"2x2x2x2", "1x4x2x8", "2x1x16x4", "4x4x1x16", "1x2x8x24"};
+    const char *grids[] = {"2x2x2x2",  "1x4x2x8",  "2x1x16x4", "4x4x1x16",
+                           "1x2x8x24", "1x2x3x20", "3x2x5x4",  "1x1x6x10"};
     for (size_t m = 0; m < 3; m++)
-        for (size_t g = 0; g < 5; g++) {
-            check_rates(machines[m], grids[g], -1, -1);
+        for (size_t g = 0; g < 8; g++) {
+            int classes = check_rates(machines[m], grids[g], -1, -1);
+            if (g < 4) /* the others fit neither node nor dragonfly group: there may be nothing */
+                assert_in_range(classes, 1, 32);       /* to fold */
             check_rates(machines[m], grids[g], 3, -1); /* node 1's NIC, or a link of node 0 */
             check_rates(machines[m], grids[g], -1, 5);
         }
+}
+
+/* Two dragonfly groups of 3 nodes with one device; the first two nodes share a switch, the third
+ * has its own, and a switch has one link of 25 GB/s to the others. The z groups pair node i with
+ * node 3 + i: each ring crosses the same kinds of links once in each direction, but two share their
+ * switches and get 12.5 GB/s, the third gets 25. */
+static void links_differ_by_totals(void **state)
+{
+    (void)state;
+    struct fixture x;
+    create(&x,
+           "synthetic:topology=dragonfly,nodes=6,nic=25GB/s,latency=2us,peak=312TFLOP/s,groups=2,"
+           "nodes_per_group=3,switches_per_group=2,switches_per_node=1,local_links_per_switch=1,"
+           "global_links_per_group=12,link_bandwidth_Bps=25GB/s",
+           "1x3x2x1", 1u << S4D_STREAM_Z_GATHER);
+    struct s4d_system s = build(&x, 1, true), full = build(&x, 1, false);
+    assert_int_equal(s.n_ranks, 2);
+    assert_memory_equal(s.class_of_rank, ((int[]){0, 0, 1, 0, 0, 1}), 6 * sizeof(int));
+    assert_int_equal(s.n_flows, 2);
+    double rate[2];
+    fill(&s, (bool[]){true, true}, rate);
+    assert_true(rate[0] == 12.5e9 && rate[1] == 25e9);
+    same_rates(&full, &s, 6, 1u << S4D_STREAM_Z_GATHER, 0);
+    s4d_system_free(&s);
+    s4d_system_free(&full);
+    destroy(&x);
 }
 
 /* A slow device makes classes by what it shares groups with: on one switch with one device a node
@@ -332,6 +362,7 @@ int main(void)
         cmocka_unit_test(one_ring),
         cmocka_unit_test(weights_are_divided),
         cmocka_unit_test(rates_are_equal),
+        cmocka_unit_test(links_differ_by_totals),
         cmocka_unit_test(a_slow_device_makes_classes),
         cmocka_unit_test(same_numbers_every_time),
         cmocka_unit_test(too_few_devices),
