@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes run one after the other in one engine: each starts when all groups have ended the one
+ * before, so nothing of it is left on the links. */
+#include "sim/collective/measure.h"
+
+#include <stdlib.h>
+
+#include "sim/collective/channels.h"
+#include "sim/engine.h"
+#include "sim/system.h"
+#include "support/memory.h"
+
+struct run {
+    const struct s4d_measurement *m;
+    const struct s4d_system *system;
+    struct s4d_engine *engine;
+    const double *bytes;
+    int n, at; /* sizes, the one that runs */
+    double start_s;
+    int groups_left;
+    struct group *group; /* by group class */
+    struct s4d_measured *results;
+};
+
+struct group {
+    struct run *run;
+    const struct s4d_group_class *class;
+    const struct s4d_group_flows *flows;
+    int algorithm, flows_left;
+    struct s4d_cost cost;
+};
+
+static void start_size(struct run *r);
+
+static void flow_ended(void *context, int tag)
+{
+    struct group *g = context;
+    struct run *r = g->run;
+    (void)tag;
+    if (--g->flows_left > 0)
+        return;
+    /* The last to end is the slowest: what it writes stays. */
+    r->results[r->at] =
+        (struct s4d_measured){s4d_engine_now_s(r->engine) - r->start_s, g->algorithm, g->cost};
+    if (--r->groups_left == 0 && ++r->at < r->n)
+        start_size(r);
+}
+
+static void latency_paid(void *context, int tag)
+{
+    struct group *g = context;
+    struct run *r = g->run;
+    (void)tag;
+    for (int i = 0; i < g->flows->n; i++) {
+        int flow = g->flows->flow[i];
+        s4d_engine_start(r->engine, flow, g->cost.volume_B * r->system->flows[flow].share,
+                         flow_ended, g, i);
+    }
+}
+
+static int algorithm_index(const struct s4d_algorithm *algorithm)
+{
+    int i = 0;
+    while (s4d_algorithms[i] != algorithm)
+        i++;
+    return i;
+}
+
+static void start_size(struct run *r)
+{
+    double bytes = r->bytes[r->at];
+    r->start_s = s4d_engine_now_s(r->engine);
+    r->groups_left = r->system->n_groups;
+    for (int i = 0; i < r->system->n_groups; i++) {
+        struct group *g = &r->group[i];
+        const struct s4d_algorithm *algorithm = r->m->algorithm;
+        if (!algorithm)
+            algorithm = s4d_choose_algorithm(r->m->machine, &g->class->by_algorithm[0].shape,
+                                             r->m->op, bytes);
+        g->algorithm = algorithm_index(algorithm);
+        g->flows = &g->class->by_algorithm[g->algorithm];
+        g->flows_left = g->flows->n;
+        g->cost = algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, bytes);
+        s4d_engine_timer(r->engine, r->start_s + g->cost.latency_s, latency_paid, g, 0);
+    }
+}
+
+/* A program of one op: the streams of the system follow from it. */
+static struct s4d_op collective_op(const struct s4d_measurement *m)
+{
+    struct s4d_op op = {.kind = m->op, .stream = m->stream};
+    s4d_axes axes = s4d_streams[m->stream].axes;
+    op.c.collective.axes = axes;
+    op.c.collective.members = s4d_group_size(&m->grid, axes);
+    op.c.collective.type = S4D_F32;
+    return op;
+}
+
+static unsigned algorithms_needed(const struct s4d_measurement *m)
+{
+    unsigned needed = 0;
+    for (int i = 0; s4d_algorithms[i]; i++)
+        if (m->algorithm ? s4d_algorithms[i] == m->algorithm : s4d_algorithms[i]->supports(m->op))
+            needed |= 1u << i;
+    /* An ideal library always takes the ring. */
+    return !m->algorithm && s4d_library_is_ideal(m->machine) ? 1u : needed;
+}
+
+static void simulate(struct run *r)
+{
+    const struct s4d_system *s = r->system;
+    r->engine = s4d_engine_create();
+    for (int i = 0; i < s->n_links; i++)
+        s4d_engine_link(r->engine, s->links[i].capacity_Bps);
+    for (int i = 0; i < s->n_flows; i++)
+        s4d_engine_flow(r->engine, s->flows[i].link, s->flows[i].weight, s->flows[i].n);
+    s4d_engine_seal(r->engine);
+    r->group = s4d_calloc((size_t)s->n_groups, sizeof *r->group);
+    for (int i = 0; i < s->n_groups; i++)
+        r->group[i] = (struct group){.run = r, .class = &s->groups[i]};
+    start_size(r);
+    s4d_engine_run(r->engine);
+    S4D_ASSERT(r->at == r->n, "%d of %d sizes simulated", r->at, r->n);
+    free(r->group);
+    s4d_engine_destroy(r->engine);
+}
+
+static void describe(const struct s4d_system *s, const struct s4d_measurement *m,
+                     struct s4d_measured_system *out)
+{
+    s4d_axes axes = s4d_streams[m->stream].axes;
+    const struct s4d_group_flows *flows = s->groups[0].by_algorithm;
+    while (!flows->algorithm)
+        flows++;
+    out->nodes = s->cluster->n_nodes;
+    out->members = s4d_group_size(&m->grid, axes);
+    out->groups = s4d_grid_ranks(&m->grid) / out->members;
+    out->group_nodes = flows->shape.nodes;
+    out->group_members_per_node = flows->shape.members_per_node;
+    out->channels = flows->shape.n;
+    out->flow_classes = s->n_flows;
+    out->link_classes = s->n_links;
+}
+
+int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes, int n,
+                           struct s4d_measured *results, struct s4d_measured_system *system,
+                           struct s4d_error *err)
+{
+    if (m->algorithm && !m->algorithm->supports(m->op))
+        return s4d_fail(err, S4D_EXIT_USAGE, "--algorithm", "%s does not do %s", m->algorithm->name,
+                        s4d_op_kinds[m->op].name);
+    struct s4d_op op = collective_op(m);
+    S4D_ASSERT(op.c.collective.members >= 2, "a group of one");
+    struct s4d_program program = {.grid = m->grid, .ops = &op, .n_ops = 1};
+    program.stream_length[m->stream] = 1;
+    int devices = m->machine->node.devices;
+    struct s4d_cluster cluster;
+    if (s4d_cluster_create(&cluster, m->machine, (s4d_grid_ranks(&m->grid) + devices - 1) / devices,
+                           err))
+        return -1;
+    struct s4d_system s;
+    int rc = s4d_system_create(&s, &cluster, &program, algorithms_needed(m), m->fold, err);
+    if (rc == 0) {
+        struct run r = {.m = m, .system = &s, .bytes = bytes, .n = n, .results = results};
+        describe(&s, m, system);
+        simulate(&r);
+        s4d_system_free(&s);
+    }
+    s4d_cluster_destroy(&cluster);
+    return rc;
+}
