@@ -236,15 +236,11 @@ static void find_price(struct executor *x, int group, const struct s4d_op *op, s
     const struct s4d_group_class *g = &x->system->groups[group];
     const struct s4d_machine *m = x->system->cluster->machine;
     double bytes = (double)s4d_collective_bytes(&op->c, op->kind);
-    const struct s4d_group_flows *ring = &g->by_algorithm[0];
     price->known = true;
-    price->flows = ring;
-    if (ring->shape.members < 2)
+    price->flows = &g->by_algorithm[0];
+    if (price->flows->shape.members < 2)
         return;
-    const struct s4d_algorithm *chosen = s4d_choose_algorithm(m, &ring->shape, op->kind, bytes);
-    for (int i = 0; i < S4D_ALGORITHMS && s4d_algorithms[i]; i++)
-        if (s4d_algorithms[i] == chosen && g->by_algorithm[i].algorithm)
-            price->flows = &g->by_algorithm[i];
+    price->flows = s4d_group_choice(m, g, op->kind, bytes);
     price->cost = price->flows->algorithm->cost(m, &price->flows->shape, op->kind, bytes);
 }
 

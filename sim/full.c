@@ -13,11 +13,22 @@ struct crossing {
     int flow, link, weight;
 };
 
+/* What the collectives of one set of axes ask the library for. */
+struct request {
+    int set;
+    enum s4d_op_kind op;
+    double bytes;
+};
+
 struct building {
     struct s4d_full *f;
     const struct s4d_cluster *c;
     const struct s4d_grid *grid;
-    unsigned algorithms;
+    unsigned allowed;
+    struct request *requests; /* distinct */
+    int n_requests, cap_requests;
+    int chosen_set, chosen_shape; /* what `chosen` was found for */
+    unsigned chosen;              /* algorithms that the library would choose */
     int cap_groups, cap_flows;
     int *group_of; /* by set and rank */
     struct crossing *crossings;
@@ -39,6 +50,23 @@ static void find_sets(struct s4d_full *f, const struct s4d_program *p)
             continue;
         f->set_of_stream[s] = f->n_sets;
         f->set[f->n_sets++] = s4d_streams[s].axes;
+    }
+}
+
+static void find_requests(struct building *b, const struct s4d_program *p)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct s4d_op *op = &p->ops[i];
+        if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
+            continue;
+        struct request r = {b->f->set_of_stream[op->stream], op->kind,
+                            (double)s4d_collective_bytes(&op->c, op->kind)};
+        int k = 0;
+        while (k < b->n_requests && (b->requests[k].set != r.set || b->requests[k].op != r.op ||
+                                     b->requests[k].bytes != r.bytes))
+            k++;
+        if (k == b->n_requests)
+            s4d_push(b->requests, b->n_requests, b->cap_requests, r);
     }
 }
 
@@ -71,35 +99,94 @@ static void add_channels(struct building *b, const struct s4d_channels *ch, int 
     }
 }
 
-/* The flows of the group of these ranks, for every algorithm that is asked for and possible. */
+/* The algorithms that the library would choose for the set's collectives in groups whose ring has
+ * this shape. Groups of one set come one after the other, and most are alike. */
+static unsigned chosen_algorithms(struct building *b, int set, int ring_shape)
+{
+    if (b->chosen_set == set && b->chosen_shape == ring_shape)
+        return b->chosen;
+    b->chosen_set = set;
+    b->chosen_shape = ring_shape;
+    b->chosen = 0;
+    for (int i = 0; i < b->n_requests; i++) {
+        if (b->requests[i].set != set)
+            continue;
+        const struct s4d_algorithm *chosen = s4d_choose_algorithm(
+            b->c->machine, &b->f->shapes[ring_shape], b->requests[i].op, b->requests[i].bytes);
+        for (int a = 0; a < S4D_ALGORITHMS && s4d_algorithms[a]; a++)
+            b->chosen |= s4d_algorithms[a] == chosen ? 1u << a : 0;
+    }
+    return b->chosen;
+}
+
+/* Channels of one group by algorithm, found when first asked for. */
+struct offers {
+    struct s4d_channels channels[S4D_ALGORITHMS];
+    unsigned asked, possible;
+};
+
+static bool is_possible(struct building *b, struct offers *o, int a, const int *devices, int n)
+{
+    unsigned bit = 1u << a;
+    if (!(o->asked & bit) && s4d_algorithms[a]->channels(b->c, devices, n, &o->channels[a]) == 0)
+        o->possible |= bit;
+    o->asked |= bit;
+    return o->possible & bit;
+}
+
+/* The algorithms that the library would choose; where one of these is not allowed or not possible,
+ * the first that is. 0: none is. */
+static unsigned usable(struct building *b, struct offers *o, unsigned chosen, const int *devices,
+                       int n)
+{
+    unsigned used = 0;
+    for (int a = 0; a < S4D_ALGORITHMS && s4d_algorithms[a]; a++)
+        if (chosen & b->allowed & 1u << a && is_possible(b, o, a, devices, n))
+            used |= 1u << a;
+    for (int a = 0; a < S4D_ALGORITHMS && s4d_algorithms[a] && used != chosen; a++)
+        if (b->allowed & 1u << a && is_possible(b, o, a, devices, n))
+            return used | 1u << a;
+    return used;
+}
+
+/* The flows of a group of two or more, and its shapes. 0, or -1: no algorithm. */
+static int add_flows(struct building *b, struct s4d_full_group *group, const int *devices)
+{
+    struct offers o = {.asked = 0};
+    int n = group->n_ranks;
+    if (is_possible(b, &o, 0, devices, n)) {
+        group->shape[0] = shape_index(b->f, &o.channels[0]);
+        group->used = usable(b, &o, chosen_algorithms(b, group->set, group->shape[0]), devices, n);
+    }
+    for (int a = 0; a < S4D_ALGORITHMS; a++) {
+        if (group->used >> a & 1) {
+            group->shape[a] = shape_index(b->f, &o.channels[a]);
+            add_channels(b, &o.channels[a], a);
+        }
+        if (o.possible >> a & 1)
+            s4d_channels_free(&o.channels[a]);
+    }
+    return group->used ? 0 : -1;
+}
+
 static int add_group(struct building *b, int set, const int *ranks, int n, int *devices,
                      struct s4d_error *err)
 {
     struct s4d_full *f = b->f;
     struct s4d_full_group group = {.set = set, .n_ranks = n, .first_flow = f->n_flows};
-    int possible = n == 1;
     for (int i = 0; i < n; i++) {
         b->group_of[(size_t)set * (size_t)f->n_ranks + (size_t)ranks[i]] = f->n_groups;
         devices[i] = s4d_device_of_rank(b->c, ranks[i]);
     }
     for (int a = 0; a < S4D_ALGORITHMS; a++)
         group.shape[a] = -1;
-    for (int a = 0; a < S4D_ALGORITHMS && s4d_algorithms[a] && n > 1; a++) {
-        struct s4d_channels ch = {0};
-        if (!(b->algorithms >> a & 1) || s4d_algorithms[a]->channels(b->c, devices, n, &ch))
-            continue;
-        add_channels(b, &ch, a);
-        group.shape[a] = shape_index(f, &ch);
-        s4d_channels_free(&ch);
-        possible++;
-    }
+    int rc = n > 1 ? add_flows(b, &group, devices) : 0;
     s4d_push(f->groups, f->n_groups, b->cap_groups, group);
-    if (!possible)
-        return s4d_fail(err, S4D_EXIT_DATA, b->c->machine->name,
-                        "no collective algorithm has channels for the group of rank %d with %d "
-                        "members",
-                        ranks[0], n);
-    return 0;
+    if (rc == 0)
+        return 0;
+    return s4d_fail(err, S4D_EXIT_DATA, b->c->machine->name,
+                    "no collective algorithm has channels for the group of rank %d with %d members",
+                    ranks[0], n);
 }
 
 static int add_groups(struct building *b, struct s4d_error *err)
@@ -199,19 +286,22 @@ static void make_graph(struct building *b)
 }
 
 int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struct s4d_program *p,
-                    unsigned algorithms, struct s4d_error *err)
+                    unsigned allowed, struct s4d_error *err)
 {
     *f = (struct s4d_full){.n_ranks = s4d_grid_ranks(&p->grid)};
     if (f->n_ranks > c->n_devices)
         return s4d_fail(err, S4D_EXIT_DATA, c->machine->name,
                         "the grid has %d ranks, the cluster %d devices", f->n_ranks, c->n_devices);
-    struct building b = {.f = f, .c = c, .grid = &p->grid, .algorithms = algorithms};
+    struct building b = {
+        .f = f, .c = c, .grid = &p->grid, .allowed = allowed, .chosen_set = -1, .chosen_shape = -1};
     find_sets(f, p);
+    find_requests(&b, p);
     int rc = add_groups(&b, err);
     if (rc == 0) {
         number_links(&b);
         make_graph(&b);
     }
+    free(b.requests);
     free(b.group_of);
     free(b.crossings);
     return rc;

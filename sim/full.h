@@ -15,7 +15,9 @@ struct s4d_full_flow {
 struct s4d_full_group {
     int set, n_ranks;
     int first_flow;            /* its flows lie side by side, algorithm by algorithm */
-    int shape[S4D_ALGORITHMS]; /* index into shapes, -1: not asked for, or not possible here */
+    int shape[S4D_ALGORITHMS]; /* index into shapes, -1: not used, or not possible here */
+    unsigned used;             /* bit a: it has flows with s4d_algorithms[a]; the ring's shape is
+                                  there without flows too */
 };
 
 /* Nodes of the graph: ranks, then groups (set by set, by lowest rank), flows (group by group), and
@@ -53,7 +55,7 @@ static inline int s4d_full_nodes(const struct s4d_full *f)
 
 /* Arguments and errors as s4d_system_create. Free with s4d_full_free, also after an error. */
 int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struct s4d_program *p,
-                    unsigned algorithms, struct s4d_error *err);
+                    unsigned allowed, struct s4d_error *err);
 void s4d_full_free(struct s4d_full *f);
 
 /* The class of every node, numbered by lowest member, by colour refinement, verified to be

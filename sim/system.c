@@ -145,7 +145,9 @@ static struct s4d_group_class make_group(struct quotient *q, int class)
             continue;
         struct s4d_group_flows *flows = &group.by_algorithm[a];
         flows->shape = f->shapes[g->shape[a]];
-        flows->algorithm = flows->shape.algorithm;
+        if (!(g->used >> a & 1))
+            continue;
+        flows->algorithm = s4d_algorithms[a];
         flows->flow = distinct(q, start, start + flows->shape.n, q->first_flow, &flows->n);
         start += flows->shape.n;
     }
@@ -236,11 +238,11 @@ static void make_system(struct s4d_system *s, const struct s4d_full *f, const st
 }
 
 int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
-                      const struct s4d_program *p, unsigned algorithms, bool fold,
+                      const struct s4d_program *p, unsigned allowed, bool fold,
                       struct s4d_error *err)
 {
     struct s4d_full full;
-    int rc = s4d_full_create(&full, c, p, algorithms, err), *class_of = NULL;
+    int rc = s4d_full_create(&full, c, p, allowed, err), *class_of = NULL;
     *s = (struct s4d_system){0};
     if (rc == 0) {
         int n = s4d_full_nodes(&full);

@@ -23,9 +23,9 @@ struct s4d_flow_class {
 };
 /* A group class with one algorithm: its flow classes. A collective starts each of them once. */
 struct s4d_group_flows {
-    const struct s4d_algorithm *algorithm; /* NULL: not asked for, or not possible here */
-    struct s4d_channels shape; /* for the cost function: n, members, nodes, members_per_node of
-                                  every group in the class; shape.channel is NULL */
+    const struct s4d_algorithm *algorithm; /* NULL: no collective of the program uses it here */
+    struct s4d_channels shape; /* for the cost function: that of every group in the class, with
+                                  channel = NULL. The ring's is always there, for the choice */
     const int *flow;           /* indices into flows, each once; n of them; none in a group of 1 */
     int n;
 };
@@ -65,14 +65,21 @@ struct s4d_system {
     int *block;         /* what the classes point into */
 };
 
-/* The system of the program's grid on the cluster, for the algorithms whose bit is set in
- * `algorithms` (bit i: s4d_algorithms[i]). Only streams with collectives in the program get groups.
- * fold: its quotient by colour refinement of the union of all axes, verified to be equitable
- * exactly after hashing (else exit 70). 0, or -1: a cluster with fewer devices than the grid has
- * ranks (65), a group for which no algorithm has channels (65). Free with s4d_system_free. */
+/* The system of the program's grid on the cluster. Only streams with collectives in the program get
+ * groups, and these the algorithms that the library would choose for the program's sizes, out of
+ * those whose bit is set in `allowed` (bit i: s4d_algorithms[i]; ~0u: all). fold: its quotient by
+ * colour refinement of the union of all axes, verified to be equitable exactly after hashing (else
+ * exit 70). 0, or -1: a cluster with fewer devices than the grid has ranks (65), a group for which
+ * no allowed algorithm has channels (65). Free with s4d_system_free. */
 int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
-                      const struct s4d_program *p, unsigned algorithms, bool fold,
+                      const struct s4d_program *p, unsigned allowed, bool fold,
                       struct s4d_error *err);
 void s4d_system_free(struct s4d_system *s);
+
+/* The flows that a collective of these bytes (as nccl-tests counts them) takes in a group of two or
+ * more: the library's choice, or, where that is not allowed or not possible, the first that is. */
+const struct s4d_group_flows *s4d_group_choice(const struct s4d_machine *m,
+                                               const struct s4d_group_class *g, enum s4d_op_kind op,
+                                               double bytes);
 
 #endif

@@ -15,7 +15,7 @@
 #include "support/memory.h"
 
 static const char one_device[] = "synthetic:topology=single-switch,nodes=512,nic=50GB/s,"
-                                 "latency=500ns,peak=312TFLOP/s";
+                                 "latency=500ns,peak=312TFLOP/s,library=nccl";
 static const char four_devices[] =
     "synthetic:topology=single-switch,nodes=128,devices_per_node=4,link=100GB/s,nic=25GB/s,"
     "latency=2us,peak=312TFLOP/s,library=nccl";
@@ -28,8 +28,8 @@ static const char dragonfly[] =
 struct fixture {
     struct s4d_machine machine;
     struct s4d_cluster cluster;
-    struct s4d_program program; /* one all-reduce on each stream that is asked for */
-    struct s4d_op ops[S4D_STREAMS];
+    struct s4d_program program; /* all-reduces of 1 GiB and of 64 KiB on each stream asked for */
+    struct s4d_op ops[2 * S4D_STREAMS];
 };
 
 static void create(struct fixture *x, const char *machine, const char *grid, unsigned streams)
@@ -43,10 +43,15 @@ static void create(struct fixture *x, const char *machine, const char *grid, uns
     if (s4d_cluster_create(&x->cluster, &x->machine, (ranks + devices - 1) / devices, &err))
         fail_msg("%s: %s", err.where, err.text);
     x->program.ops = x->ops;
-    for (int s = 0; s < S4D_STREAMS; s++)
-        if (streams >> s & 1)
-            x->ops[x->program.n_ops++] =
-                (struct s4d_op){.kind = S4D_OP_ALL_REDUCE, .stream = (enum s4d_stream)s};
+    for (int i = 0; i < 2 * S4D_STREAMS; i++) {
+        struct s4d_op op = {.kind = S4D_OP_ALL_REDUCE, .stream = (enum s4d_stream)(i / 2)};
+        op.c.collective.axes = s4d_streams[op.stream].axes;
+        op.c.collective.type = S4D_F32;
+        op.c.collective.count = i % 2 ? 1 << 28 : 1 << 14;
+        op.c.collective.members = s4d_group_size(&x->program.grid, op.c.collective.axes);
+        if (streams >> op.stream & 1)
+            x->ops[x->program.n_ops++] = op;
+    }
 }
 
 static void destroy(struct fixture *x)
@@ -55,12 +60,12 @@ static void destroy(struct fixture *x)
     s4d_machine_free(&x->machine);
 }
 
-/* algorithms: 1 the ring, 3 ring and double tree */
-static struct s4d_system build(struct fixture *x, unsigned algorithms, bool fold)
+/* allowed: 1 the ring, 2 the double tree, 3 what the library chooses */
+static struct s4d_system build(struct fixture *x, unsigned allowed, bool fold)
 {
     struct s4d_system s;
     struct s4d_error err = {0};
-    if (s4d_system_create(&s, &x->cluster, &x->program, algorithms, fold, &err))
+    if (s4d_system_create(&s, &x->cluster, &x->program, allowed, fold, &err))
         fail_msg("%s: %s", err.where, err.text);
     return s;
 }
@@ -196,7 +201,7 @@ static void same_rates(const struct s4d_system *full, const struct s4d_system *f
     for (int k = 0; k < 2; k++) {
         const struct s4d_system *s = both[k];
         bool *active = s4d_calloc((size_t)s->n_flows, sizeof *active);
-        rate[k] = s4d_calloc((size_t)s->n_flows, sizeof **rate);
+        rate[k] = s4d_calloc((size_t)s->n_flows + 1, sizeof **rate);
         for (int g = 0; g < s->n_groups; g++)
             for (int i = 0; i < s->groups[g].by_algorithm[algorithm].n; i++)
                 if (streams >> s->groups[g].stream & 1)
@@ -262,6 +267,35 @@ static void rates_are_equal(void **state)
             check_rates(machines[m], grids[g], 3, -1); /* node 1's NIC, or a link of node 0 */
             check_rates(machines[m], grids[g], -1, 5);
         }
+}
+
+/* On 64 devices NCCL's constants prefer the tree for 64 KiB and the ring for 1 GiB. What is not
+ * allowed is not built, and what is left is taken; a sum of the small size alone needs no ring. */
+static void algorithms_are_the_library_s(void **state)
+{
+    (void)state;
+    struct fixture x;
+    const double small = 65536, large = 1 << 30;
+    create(&x, one_device, "1x1x1x64", 1u << S4D_STREAM_DATA);
+    for (unsigned allowed = 1; allowed <= 3; allowed++) {
+        struct s4d_system s = build(&x, allowed, true);
+        const struct s4d_group_class *g = &s.groups[0];
+        assert_int_equal(g->by_algorithm[0].n, allowed & 1 ? 1 : 0);
+        assert_int_equal(g->by_algorithm[1].algorithm == &s4d_tree, allowed >> 1 & 1);
+        assert_int_equal(g->by_algorithm[0].shape.members, 64);
+        assert_ptr_equal(s4d_group_choice(&x.machine, g, S4D_OP_ALL_REDUCE, small),
+                         &g->by_algorithm[allowed & 2 ? 1 : 0]);
+        assert_ptr_equal(s4d_group_choice(&x.machine, g, S4D_OP_ALL_REDUCE, large),
+                         &g->by_algorithm[allowed & 1 ? 0 : 1]);
+        s4d_system_free(&s);
+    }
+    x.program.n_ops = 1;
+    struct s4d_system s = build(&x, ~0u, true);
+    assert_null(s.groups[0].by_algorithm[0].algorithm);
+    assert_ptr_equal(s4d_group_choice(&x.machine, &s.groups[0], S4D_OP_ALL_REDUCE, small),
+                     &s.groups[0].by_algorithm[1]);
+    s4d_system_free(&s);
+    destroy(&x);
 }
 
 /* Two dragonfly groups of 3 nodes with one device; the first two nodes share a switch, the third
@@ -362,6 +396,7 @@ int main(void)
         cmocka_unit_test(one_ring),
         cmocka_unit_test(weights_are_divided),
         cmocka_unit_test(rates_are_equal),
+        cmocka_unit_test(algorithms_are_the_library_s),
         cmocka_unit_test(links_differ_by_totals),
         cmocka_unit_test(a_slow_device_makes_classes),
         cmocka_unit_test(same_numbers_every_time),
