@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long one op takes on one device, alone. */
+/* How long one op takes on one device, alone. One rule a class of ops:
+ *
+ *     gemm       launch + max(2 m n k / rate + output bytes / output rate, traffic)
+ *     attention  launch + max(FLOPs / rate(head_dim, causal, pass, seq), traffic)
+ *     kernel     launch + traffic
+ *     copy       launch + bytes / host bandwidth
+ *     host       0: the loader works ahead of the devices
+ *
+ * traffic = bytes read and written / (memory bandwidth * part(bytes)). The first two rules are
+ * fitted to measured kernels (the machine file names them); memory-bound kernels overlap nothing.
+ * Attention FLOPs, as FlashAttention counts them (arXiv 2307.08691 sec. 4): 4 b heads s^2 head_dim
+ * forward, half of it causal, the backward 2.5 times that (it computes the scores again). */
 #ifndef S4D_SIM_KERNEL_H
 #define S4D_SIM_KERNEL_H
 
