@@ -72,6 +72,7 @@ struct executor {
     int *dirty, n_dirty, cap_dirty;
     int ranks_left[ITERATIONS]; /* classes that have not ended it */
     struct s4d_run *run;
+    const struct s4d_observer *observer;
 };
 
 static int total(const struct executor *x, int stream)
@@ -150,6 +151,8 @@ static void finish_op(struct executor *x, int rank, enum s4d_stream stream)
     r->state[stream] = WAITING;
     r->done[stream]++;
     note_met(x, rank, stream, now_s);
+    if (x->observer)
+        x->observer->ended(x->observer->context, rank, op_index(x, op), iteration, now_s);
     if (x->index.ends[op_index(x, op)])
         count_end(x, rank, iteration, stream, now_s);
     s4d_push(x->queue, x->n_queue, x->cap_queue, (struct item){rank, stream});
@@ -450,7 +453,14 @@ static void free_executor(struct executor *x)
 int s4d_execute(const struct s4d_system *system, const struct s4d_program *program,
                 const struct s4d_kernels *kernels, struct s4d_run *run, struct s4d_error *err)
 {
-    struct executor x = {.system = system, .program = program, .run = run};
+    return s4d_execute_observed(system, program, kernels, NULL, run, err);
+}
+
+int s4d_execute_observed(const struct s4d_system *system, const struct s4d_program *program,
+                         const struct s4d_kernels *kernels, const struct s4d_observer *observer,
+                         struct s4d_run *run, struct s4d_error *err)
+{
+    struct executor x = {.system = system, .program = program, .run = run, .observer = observer};
     *run = (struct s4d_run){0};
     x.index = s4d_program_index_make(program, kernels);
     run->gemm_flops = x.index.gemm_flops;

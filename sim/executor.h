@@ -22,7 +22,17 @@ struct s4d_run {
     long collectives;
 };
 
-/* 0, or -1: a deadlock (exit 70) with rank, stream, op and wait. */
+/* Told of the end of every op of every class of ranks, in order of time; op is its list index. */
+struct s4d_observer {
+    void (*ended)(void *context, int rank_class, int op, int iteration, double end_s);
+    void *context;
+};
+
+/* observer may be NULL. 0, or -1: a deadlock (exit 70) with rank, stream, op and wait. */
+int s4d_execute_observed(const struct s4d_system *system, const struct s4d_program *program,
+                         const struct s4d_kernels *kernels, const struct s4d_observer *observer,
+                         struct s4d_run *run, struct s4d_error *err);
+/* The same without an observer. */
 int s4d_execute(const struct s4d_system *system, const struct s4d_program *program,
                 const struct s4d_kernels *kernels, struct s4d_run *run, struct s4d_error *err);
 
