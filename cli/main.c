@@ -10,7 +10,7 @@
 #include "support/quote.h"
 #include "support/record.h" /* for: s4d_version, s4d_commit */
 
-static const struct s4d_command *const commands[] = {NULL};
+static const struct s4d_command *const commands[] = {&s4d_command_workloads, NULL};
 
 static const struct s4d_command *find(const char *name)
 {

@@ -166,7 +166,7 @@ static bool show_number(double value, const struct s4d_option *o, char *text, in
 {
     bool shown = value >= o->min && value <= o->max;
     if (shown)
-        snprintf(text, (size_t)size, "%.10g", value);
+        s4d_format_number(value, text, size);
     return shown;
 }
 
@@ -189,9 +189,13 @@ bool s4d_option_show(const struct s4d_option *o, const void *field, char *text, 
     case S4D_OPT_CHOICE:
         snprintf(text, (size_t)size, "%s", o->choices[*(const int *)field]);
         return true;
+    case S4D_OPT_PARSE:
+        text[0] = '\0';
+        if (o->format)
+            o->format(field, text, size);
+        return text[0] != '\0';
     case S4D_OPT_FLAG:
     case S4D_OPT_LIST:
-    case S4D_OPT_PARSE:
         break;
     }
     return false;

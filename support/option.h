@@ -45,6 +45,9 @@ struct s4d_option {
     const char *const *choices;
     int (*parse)(const char *text, void *field, struct s4d_error *err);
     const char *help;
+    /* Of S4D_OPT_PARSE: the field as text that parse would take, into text of the given size; for
+     * defaults in --help and for records. NULL: not shown. */
+    void (*format)(const void *field, char *text, int size);
 };
 
 struct s4d_option_group {
@@ -65,6 +68,11 @@ int s4d_options_argv(const struct s4d_option_group *groups, const char *summary,
  * skip (ends with NULL) lists keys that belong to someone else. */
 int s4d_options_yaml(const struct s4d_option_group *groups, const struct s4d_yaml_node *mapping,
                      const char *const *skip, void *config, struct s4d_error *err);
+
+/* Adds every option to a record under its YAML key, in table order: flags, integers and numbers as
+ * such, quantities in SI units, choices by name, lists as arrays, an absent text as null; parsed
+ * ones as their format writes them. */
+void s4d_options_record(const struct s4d_option_group *groups, const void *config, json_t *record);
 
 void s4d_options_free(const struct s4d_option_group *groups, void *config); /* texts and lists */
 

@@ -38,6 +38,19 @@ static const struct unit sizes[] = {
     {NULL, 0, 0},
 };
 
+const char *s4d_format_number(double value, char *text, int size)
+{
+    enum { MOST = 40 };        /* decimals; beyond them the value reads back rounded */
+    if (!(fabs(value) < 1e40)) /* NaN too */
+        snprintf(text, (size_t)size, "%g", value);
+    for (int decimals = 0; decimals <= MOST && fabs(value) < 1e40; decimals++) {
+        snprintf(text, (size_t)size, "%.*f", decimals, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return text;
+}
+
 /* The length of "12", "12.5" or "0.5" at the start of text, or 0. */
 static size_t decimal_length(const char *text)
 {
@@ -82,13 +95,15 @@ int s4d_parse_number(const char *text, double min, double max, double *value, st
         *value = v;
         return 0;
     }
-    char range[80] = "";
+    char low[64], high[64], range[160] = "";
+    s4d_format_number(min, low, sizeof low);
+    s4d_format_number(max, high, sizeof high);
     if (isfinite(min) && isfinite(max))
-        snprintf(range, sizeof range, " in [%g, %g]", min, max);
+        snprintf(range, sizeof range, " in [%s, %s]", low, high);
     else if (isfinite(min))
-        snprintf(range, sizeof range, " of %g or more", min);
+        snprintf(range, sizeof range, " of %s or more", low);
     else if (isfinite(max))
-        snprintf(range, sizeof range, " of %g or less", max);
+        snprintf(range, sizeof range, " of %s or less", high);
     s4d_fail(err, S4D_EXIT_DATA, "", "expected a number%s, got %s", range, s4d_quote(text).text);
     return plain ? -1 : s4d_hint(err, "write a plain decimal: 0.00001, not 1e-5");
 }

@@ -37,6 +37,11 @@ static int parse_kind(const char *text, void *field, struct s4d_error *err)
     return parse_word(text, field, sizeof(((struct s4d_model *)NULL)->mlp), err);
 }
 
+static void format_word(const void *field, char *text, int size)
+{
+    snprintf(text, (size_t)size, "%s", (const char *)field);
+}
+
 #define MODEL(field) offsetof(struct s4d_workload, model.field)
 #define INT(key, field, most, text)                                                                \
     {                                                                                              \
@@ -46,7 +51,7 @@ static int parse_kind(const char *text, void *field, struct s4d_error *err)
 #define KIND(field, text)                                                                          \
     {                                                                                              \
         .name = #field, .type = S4D_OPT_PARSE, .offset = MODEL(field), .parse = parse_kind,        \
-        .help = text                                                                               \
+        .format = format_word, .help = text                                                        \
     }
 
 static const struct s4d_option keys[] = {
@@ -54,6 +59,7 @@ static const struct s4d_option keys[] = {
      .type = S4D_OPT_PARSE,
      .offset = MODEL(name),
      .parse = parse_name,
+     .format = format_word,
      .help = "the file's name without .yaml"},
     {.name = "source",
      .type = S4D_OPT_TEXT,

@@ -40,20 +40,53 @@ static int parse_pair(const char *text, void *field, struct s4d_error *err)
 static const char *const recompute[] = {"none", "selective", "full", NULL};
 #define C(field) offsetof(struct config, field)
 #define I(field) offsetof(struct inner, field)
+static void format_pair(const void *field, char *text, int size)
+{
+    const int *pair = field;
+    snprintf(text, (size_t)size, "%dx%d", pair[0], pair[1]);
+}
+
 static const struct s4d_option model_options[] = {
-    {"hidden-size", 0, "N", S4D_OPT_INT, C(hidden_size), 1, 1048576, NULL, NULL, "model width"},
-    {"recompute", 'r', "MODE", S4D_OPT_CHOICE, C(recompute), 0, 0, recompute, NULL, "what"},
-    {"json", 0, NULL, S4D_OPT_FLAG, C(json), 0, 0, NULL, NULL, "the record alone"},
-    {"fraction", 0, "P", S4D_OPT_NUMBER, C(fraction), 0, 1, NULL, NULL, "part"},
-    {"machine", 'm', "M", S4D_OPT_TEXT, C(machine), 0, 0, NULL, NULL, "machine"},
-    {"pair", 0, "AxB", S4D_OPT_PARSE, C(pair), 0, 0, NULL, parse_pair, "two"},
+    {.name = "hidden-size",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .offset = C(hidden_size),
+     .min = 1,
+     .max = 1048576,
+     .help = "model width"},
+    {.name = "recompute",
+     .key = 'r',
+     .argument = "MODE",
+     .type = S4D_OPT_CHOICE,
+     .offset = C(recompute),
+     .choices = recompute,
+     .help = "what"},
+    {.name = "json", .type = S4D_OPT_FLAG, .offset = C(json), .help = "the record alone"},
+    {.name = "fraction", .type = S4D_OPT_NUMBER, .offset = C(fraction), .max = 1, .help = "part"},
+    {.name = "machine", .key = 'm', .type = S4D_OPT_TEXT, .offset = C(machine), .help = "machine"},
+    {.name = "pair",
+     .argument = "AxB",
+     .type = S4D_OPT_PARSE,
+     .offset = C(pair),
+     .parse = parse_pair,
+     .format = format_pair,
+     .help = "two"},
     {.name = NULL}};
 static const struct s4d_option link_options[] = {
-    {"bandwidth", 0, "RATE", S4D_OPT_BANDWIDTH, I(bandwidth_Bps), 0, 0, NULL, NULL, "of a link"},
-    {"latency", 0, "TIME", S4D_OPT_TIME, I(latency_s), 0, 1, NULL, NULL, "end to end"},
-    {"rate", 0, "RATE", S4D_OPT_RATE, I(rate), 0, 0, NULL, NULL, "of computing"},
-    {"set", 0, "KEY=VALUE", S4D_OPT_LIST, I(set), 0, 0, NULL, NULL, "override"},
-    {"first", 'b', "SIZE", S4D_OPT_SIZE, I(first), 0, 0, NULL, NULL, "first size"},
+    {.name = "bandwidth",
+     .argument = "RATE",
+     .type = S4D_OPT_BANDWIDTH,
+     .offset = I(bandwidth_Bps),
+     .help = "of a link"},
+    {.name = "latency", .type = S4D_OPT_TIME, .offset = I(latency_s), .max = 1, .help = "in all"},
+    {.name = "rate", .type = S4D_OPT_RATE, .offset = I(rate), .help = "of computing"},
+    {.name = "set", .type = S4D_OPT_LIST, .offset = I(set), .help = "override"},
+    {.name = "first",
+     .key = 'b',
+     .argument = "SIZE",
+     .type = S4D_OPT_SIZE,
+     .offset = I(first),
+     .help = "first size"},
     {.name = NULL}};
 static const struct s4d_option_group groups[] = {
     {"Model options", model_options, 0}, {"Link options", link_options, C(inner)}, {NULL, NULL, 0}};
@@ -166,6 +199,7 @@ static void help(void **state)
     assert_non_null(strstr(text, "model width (default 1024)"));
     assert_non_null(strstr(text, "what: none, selective, full (default full)"));
     assert_non_null(strstr(text, "-b, --first=SIZE"));
+    assert_non_null(strstr(text, "two (default 0x0)"));
     assert_null(strstr(text, "of a link (default"));
 }
 
@@ -199,6 +233,17 @@ static void yaml(void **state)
     assert_string_equal(c.inner.set.v[0], "a=1");
     assert_string_equal(c.machine, "m");
     assert_int_equal(c.pair[1], 6);
+    /* What was read, recorded: in table order and SI units. */
+    json_t *record = json_object();
+    s4d_options_record(groups, &c, record);
+    char *text = json_dumps(record, JSON_COMPACT);
+    assert_string_equal(text,
+                        "{\"hidden_size\":4096,\"recompute\":\"selective\",\"json\":true,"
+                        "\"fraction\":0.0,\"machine\":\"m\",\"pair\":\"5x6\","
+                        "\"bandwidth\":25000000000.0,\"latency\":0.0,\"rate\":312000000000000.0,"
+                        "\"set\":[\"a=1\",\"b=2\"],\"first\":65536}");
+    free(text);
+    json_decref(record);
     s4d_options_free(groups, &c);
 }
 

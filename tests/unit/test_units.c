@@ -205,6 +205,10 @@ static void formats(void **state)
     assert_string_equal(s4d_format_bandwidth(25e9, t, sizeof t), "25.0 GB/s");
     assert_string_equal(s4d_format_flops(151.3e12, t, sizeof t), "151.3 TFLOP/s");
     assert_string_equal(s4d_format_flops(620.1e15, t, sizeof t), "620.1 PFLOP/s");
+    assert_string_equal(s4d_format_number(1e-5, t, sizeof t), "0.00001");
+    assert_string_equal(s4d_format_number(-2.5, t, sizeof t), "-2.5");
+    assert_string_equal(s4d_format_number(4096, t, sizeof t), "4096");
+    assert_string_equal(s4d_format_number(1e12, t, sizeof t), "1000000000000");
 }
 
 int main(void)

@@ -80,6 +80,12 @@ static void small_models(void **state)
     assert_int_equal(w.model.num_attention_heads, 4);
     assert_int_equal(w.model.vocab_size, 256);
     assert_int_equal(w.model.seq_length, 32);
+    json_t *record = json_object();
+    s4d_options_record(s4d_workload_keys, &w, record);
+    assert_int_equal(json_object_size(record), 18); /* 12 values and 6 kinds */
+    assert_string_equal(json_string_value(json_object_get(record, "name")), "gpt-tiny");
+    assert_string_equal(json_string_value(json_object_get(record, "mlp")), "gelu-mlp");
+    json_decref(record);
     /* 12*2*64^2 + 13*2*64 + (256+32+2)*64 = 98304 + 1664 + 18560 */
     assert_true(s4d_workload_parameters(&w.model) == 118528);
     s4d_workload_free(&w);
@@ -166,7 +172,7 @@ static void bad_files(void **state)
     refuses("name", "name: a b\n", ".yaml:1: name",
             "expected a name of 1 to 63 letters, digits, '-', '_' or '.', got 'a b'", "");
     refuses("norm_eps", "norm_epsilon: 1e-5\n", ".yaml:9: norm_epsilon",
-            "expected a number in [1e-12, 1], got '1e-5'",
+            "expected a number in [0.000000000001, 1], got '1e-5'",
             "write a plain decimal: 0.00001, not 1e-5");
     refuses("tie", "tie_word_embeddings: 1\n", ".yaml:10: tie_word_embeddings",
             "expected true or false, got '1'", "");
