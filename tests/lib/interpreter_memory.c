@@ -145,7 +145,7 @@ static unsigned char *element(const struct s4d_interpreter *in, int rank, int te
 
 static bool is_poison(enum s4d_type type, const unsigned char *bytes)
 {
-    for (int i = 0; i < s4d_type_bytes[type]; i++)
+    for (int i = s4d_type_bytes[type] - 1; i >= 0; i--)
         if (bytes[i] != POISON)
             return false;
     return s4d_number_is_float(type);
@@ -208,6 +208,25 @@ static bool allowed(struct s4d_turn *t, int k, enum s4d_access access)
     return true;
 }
 
+/* Elements one after another: located once a row, then a stride further. */
+struct row {
+    unsigned char *at;
+    int64_t left;
+};
+
+static unsigned char *next(const struct s4d_turn *t, int tensor, int64_t i, struct row *row)
+{
+    const struct s4d_tensor *v = &t->in->p->tensors[tensor];
+    if (row->left == 0) {
+        row->left = v->shape[v->dims - 1];
+        row->at = element(t->in, t->rank, tensor, i);
+    } else {
+        row->at += v->stride[v->dims - 1] * s4d_type_bytes[v->type];
+    }
+    row->left--;
+    return row->at;
+}
+
 double *s4d_turn_load(struct s4d_turn *t, int k)
 {
     int tensor = operand_of(t, k)->tensor;
@@ -218,8 +237,9 @@ double *s4d_turn_load(struct s4d_turn *t, int k)
     if (!allowed(t, k, S4D_READ))
         return values;
     enum s4d_type type = t->in->p->tensors[tensor].type;
+    struct row row = {NULL, 0};
     for (int64_t i = 0; i < n; i++) {
-        const unsigned char *bytes = element(t->in, t->rank, tensor, i);
+        const unsigned char *bytes = next(t, tensor, i, &row);
         if (is_poison(type, bytes))
             s4d_fault(t->in, t->rank, t->op,
                       "operand %s (tensor %s): element %lld is read but was never written, or its "
@@ -235,9 +255,9 @@ void s4d_turn_store(struct s4d_turn *t, int k, const double *values)
     int tensor = operand_of(t, k)->tensor;
     if (tensor < 0 || !allowed(t, k, S4D_WRITE))
         return;
+    struct row row = {NULL, 0};
     for (int64_t i = 0, n = s4d_turn_elements(t, k); i < n; i++)
-        s4d_number_store(t->in->p->tensors[tensor].type, element(t->in, t->rank, tensor, i),
-                         values[i]);
+        s4d_number_store(t->in->p->tensors[tensor].type, next(t, tensor, i, &row), values[i]);
 }
 
 double s4d_interpreter_get(const struct s4d_interpreter *in, int rank, int tensor, int64_t i)

@@ -40,6 +40,7 @@ struct s4d_case s4d_case_default(int heads, int x, int y, int z, int data)
     c.options.micro_batch = 1;
     c.options.precision = S4D_F32;
     c.options.clip_norm = 0.5;
+    c.options.adam_epsilon = 1e-3;
     c.run.perturb = 0.1;
     c.run.planned = true;
     return c;
@@ -55,6 +56,14 @@ static void tokens_of(void *context, int iteration, int64_t sequence, int32_t *t
         if (s4d_uniform_at(12, index) < c->dropped)
             tokens[i] = -1;
     }
+}
+
+struct s4d_interpreter_options s4d_case_run(const struct s4d_case *c)
+{
+    struct s4d_interpreter_options run = c->run;
+    run.tokens = tokens_of;
+    run.context = (void *)c;
+    return run;
 }
 
 void s4d_trained_free(struct s4d_trained *t)
@@ -118,9 +127,7 @@ static int collect(const struct s4d_interpreter *in, const struct s4d_program *p
 int s4d_train_program(const struct s4d_program *p, const struct s4d_case *c,
                       struct s4d_trained *out, struct s4d_error *err)
 {
-    struct s4d_interpreter_options run = c->run;
-    run.tokens = tokens_of;
-    run.context = (void *)c;
+    struct s4d_interpreter_options run = s4d_case_run(c);
     memset(out, 0, sizeof *out);
     struct s4d_interpreter *in = s4d_interpreter_create(p, &run);
     out->params = s4d_calloc((size_t)p->n_params, sizeof *out->params);

@@ -20,8 +20,12 @@ struct s4d_case {
 
 /* A GPT of 2 layers, hidden size 4 * heads, mlp 3 * hidden size, sequences of 8 of a vocabulary of
  * 48, batch 16, f32, clipping and all overlaps, weights large enough that every gradient matters.
- */
+ * AdamW's epsilon is 1e-3, far above the rounding of gradients that are zero in exact arithmetic
+ * (the key biases'), which a small one would blow up to full steps. */
 struct s4d_case s4d_case_default(int heads, int x, int y, int z, int data);
+
+/* The interpreter's options of a case, tokens included; the case must outlive their use. */
+struct s4d_interpreter_options s4d_case_run(const struct s4d_case *c);
 
 enum { S4D_CASE_ITERATIONS = 8 };
 struct s4d_trained {
