@@ -25,7 +25,9 @@ export CC CXX
 CFLAGS ?= -O2 -g
 PACKAGES := jansson yaml-0.1 simgrid
 comma := ,
-SANITIZER := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined)
+# -Wno-error: under sanitizers gcc warns of what cannot happen (its manual says so).
+SANITIZER := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
+    -Wno-error)
 Q := $(if $(V),,@)
 JOBS := $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null))
 say = @$(if $(V),:,printf '  %-5s %s\n' $(1) $(2))
