@@ -148,7 +148,8 @@ static int by_first_byte(const void *a, const void *b)
 static int check_races(struct checking *c, int storage)
 {
     struct uses *list = &c->uses[storage];
-    qsort(list->v, (size_t)list->n, sizeof *list->v, by_first_byte);
+    if (list->n > 1)
+        qsort(list->v, (size_t)list->n, sizeof *list->v, by_first_byte);
     for (int i = 0; i < list->n; i++)
         for (int j = i + 1; j < list->n && list->v[j].first < list->v[i].last; j++) {
             const struct use *a = &list->v[i], *b = &list->v[j];

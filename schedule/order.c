@@ -141,7 +141,8 @@ static int by_stream(const void *a, const void *b)
 static void reduce(struct ordering *o, int op)
 {
     int *clock = &o->clock[(size_t)op * S4D_STREAMS], n_ops = o->p->n_ops;
-    qsort(o->candidate, (size_t)o->n_candidates, sizeof *o->candidate, by_op_descending);
+    if (o->n_candidates > 1)
+        qsort(o->candidate, (size_t)o->n_candidates, sizeof *o->candidate, by_op_descending);
     o->n_waits = 0;
     for (int i = 0; i < o->n_candidates; i++) {
         int before = o->candidate[i].op, place = place_of(o, before);
@@ -155,7 +156,8 @@ static void reduce(struct ordering *o, int op)
                                    .position = b->position,
                                    .kind = o->candidate[i].kind});
     }
-    qsort(o->wait, (size_t)o->n_waits, sizeof *o->wait, by_stream);
+    if (o->n_waits > 1)
+        qsort(o->wait, (size_t)o->n_waits, sizeof *o->wait, by_stream);
 }
 
 static void keep_waits(struct ordering *o, int op)
@@ -211,7 +213,8 @@ void s4d_order(struct s4d_program *program, const struct s4d_order_edge *edges, 
                    "edge %d -> %d of %d ops", edges[i].before, edges[i].after, program->n_ops);
         o.edge[i] = &edges[i];
     }
-    qsort(o.edge, (size_t)n_edges, sizeof(*o.edge), by_after);
+    if (n_edges > 1)
+        qsort(o.edge, (size_t)n_edges, sizeof(*o.edge), by_after);
     set_positions(program);
     int previous[S4D_STREAMS];
     for (int s = 0; s < S4D_STREAMS; s++)

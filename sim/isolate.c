@@ -42,15 +42,15 @@ static void run_child(s4d_job job, void *context, int index, size_t size, int ou
     const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (int i = 0; i < 5; i++) /* the parent is to see how it died, whatever handled it before */
         signal(deadly[i], SIG_DFL);
-    char *message = s4d_calloc(1, sizeof(struct s4d_error) + size);
+    char *answer = s4d_calloc(1, size);
     struct s4d_error err = {0};
-    int rc = job(context, index, message + sizeof err, &err);
+    int rc = job(context, index, answer, &err);
     if (rc == 0)
         err.exit = S4D_EXIT_OK;
     else if (err.exit == S4D_EXIT_OK)
         err.exit = S4D_EXIT_BUG;
-    memcpy(message, &err, sizeof err);
-    write_all(out, message, sizeof err + size);
+    write_all(out, (const char *)&err, sizeof err);
+    write_all(out, answer, size);
     fflush(stdout);
     fflush(stderr);
     _exit(0); /* no exit handlers: the parent's files and SimGrid's are left alone */
