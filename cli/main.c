@@ -10,7 +10,14 @@
 #include "support/quote.h"
 #include "support/record.h" /* for: s4d_version, s4d_commit */
 
-static const struct s4d_command *const commands[] = {&s4d_command_workloads, NULL};
+/* In the order of --help. One a line, so that each has its own line of history. */
+/* clang-format off */
+static const struct s4d_command *const commands[] = {
+    &s4d_command_collective,
+    &s4d_command_workloads,
+    &s4d_command_collectives,
+    NULL};
+/* clang-format on */
 
 static const struct s4d_command *find(const char *name)
 {

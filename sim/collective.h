@@ -32,8 +32,9 @@ struct s4d_cost {
     double latency_s;
     double volume_B;
     double efficiency;          /* already in volume_B; below 1: a protocol's cap, or a table */
-    enum s4d_protocol protocol; /* S4D_PROTOCOLS: none (an ideal library, or a measured table) */
-    bool extrapolated;          /* the efficiency table was used outside its rows */
+    enum s4d_protocol protocol; /* S4D_PROTOCOLS: none (an ideal library, or a table) */
+    bool measured;              /* by the library's efficiency table */
+    bool extrapolated;          /* outside its rows */
 };
 
 struct s4d_algorithm {

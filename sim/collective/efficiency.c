@@ -103,6 +103,6 @@ bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels 
     if (e.latency_part > 0)
         latency_s = e.latency_part * s4d_nccl_least_latency_s(m, ch, op);
     *cost = (struct s4d_cost){latency_s, volume_B / e.efficiency, e.efficiency, S4D_PROTOCOLS,
-                              e.extrapolated};
+                              true,      e.extrapolated};
     return true;
 }

@@ -147,7 +147,7 @@ struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_chan
         double latency = pattern == S4D_NCCL_RING
                              ? ring_hops_s(ch, op, inside_s, between_s)
                              : tree_hops_s(ch, tree_depth(ch->nodes), inside_s, between_s);
-        return (struct s4d_cost){latency, volume_B, 1, S4D_PROTOCOLS, false};
+        return (struct s4d_cost){latency, volume_B, 1, S4D_PROTOCOLS, false, false};
     }
     struct s4d_cost cost = {0};
     double best_s = INFINITY;
@@ -159,7 +159,7 @@ struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_chan
         /* The protocol's cap as a larger volume: exact alone, and under contention the flow still
          * occupies the links with what the protocol adds. */
         double efficiency = e.bus_Bps / ch->bus_Bps;
-        cost = (struct s4d_cost){e.latency_s, volume_B / efficiency, efficiency, p, false};
+        cost = (struct s4d_cost){e.latency_s, volume_B / efficiency, efficiency, p, false, false};
     }
     S4D_ASSERT(best_s < INFINITY, "the library %s has no protocol", m->library.name);
     return cost;
