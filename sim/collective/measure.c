@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "sim/collective/channels.h"
 #include "sim/engine.h"
 #include "sim/system.h"
 #include "support/memory.h"
@@ -58,52 +57,57 @@ static void latency_paid(void *context, int tag)
     }
 }
 
-static int algorithm_index(const struct s4d_algorithm *algorithm)
+static const struct s4d_group_flows *choice(const struct run *r, const struct s4d_group_class *g)
 {
-    int i = 0;
-    while (s4d_algorithms[i] != algorithm)
-        i++;
-    return i;
+    if (!r->m->algorithm)
+        return s4d_group_choice(r->m->machine, g, r->m->op, r->bytes[r->at]);
+    const struct s4d_group_flows *flows = g->by_algorithm;
+    while (flows->algorithm != r->m->algorithm)
+        flows++;
+    return flows;
 }
 
 static void start_size(struct run *r)
 {
-    double bytes = r->bytes[r->at];
     r->start_s = s4d_engine_now_s(r->engine);
     r->groups_left = r->system->n_groups;
     for (int i = 0; i < r->system->n_groups; i++) {
         struct group *g = &r->group[i];
-        const struct s4d_algorithm *algorithm = r->m->algorithm;
-        if (!algorithm)
-            algorithm = s4d_choose_algorithm(r->m->machine, &g->class->by_algorithm[0].shape,
-                                             r->m->op, bytes);
-        g->algorithm = algorithm_index(algorithm);
-        g->flows = &g->class->by_algorithm[g->algorithm];
+        g->flows = choice(r, g->class);
+        g->algorithm = (int)(g->flows - g->class->by_algorithm);
         g->flows_left = g->flows->n;
-        g->cost = algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, bytes);
+        g->cost =
+            g->flows->algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, r->bytes[r->at]);
         s4d_engine_timer(r->engine, r->start_s + g->cost.latency_s, latency_paid, g, 0);
     }
 }
 
-/* A program of one op: the streams of the system follow from it. */
-static struct s4d_op collective_op(const struct s4d_measurement *m)
+/* A program of one op a size, from which the streams and algorithms of the system follow. Its
+ * elements are bytes; blocks of a gathered size that does not divide are rounded. */
+static struct s4d_op *make_ops(const struct s4d_measurement *m, const double *bytes, int n)
 {
-    struct s4d_op op = {.kind = m->op, .stream = m->stream};
+    struct s4d_op *ops = s4d_calloc((size_t)n, sizeof *ops);
     s4d_axes axes = s4d_streams[m->stream].axes;
-    op.c.collective.axes = axes;
-    op.c.collective.members = s4d_group_size(&m->grid, axes);
-    op.c.collective.type = S4D_F32;
-    return op;
+    int members = s4d_group_size(&m->grid, axes);
+    S4D_ASSERT(members >= 2, "a group of one");
+    for (int i = 0; i < n; i++) {
+        ops[i] = (struct s4d_op){.kind = m->op, .stream = m->stream, .position = i};
+        ops[i].c.collective.axes = axes;
+        ops[i].c.collective.members = members;
+        ops[i].c.collective.type = S4D_U8;
+        ops[i].c.collective.count =
+            (int64_t)(m->op == S4D_OP_ALL_REDUCE ? bytes[i] : bytes[i] / members);
+    }
+    return ops;
 }
 
-static unsigned algorithms_needed(const struct s4d_measurement *m)
+static unsigned allowed(const struct s4d_measurement *m)
 {
-    unsigned needed = 0;
+    unsigned bits = 0;
     for (int i = 0; s4d_algorithms[i]; i++)
         if (m->algorithm ? s4d_algorithms[i] == m->algorithm : s4d_algorithms[i]->supports(m->op))
-            needed |= 1u << i;
-    /* An ideal library always takes the ring. */
-    return !m->algorithm && s4d_library_is_ideal(m->machine) ? 1u : needed;
+            bits |= 1u << i;
+    return bits;
 }
 
 static void simulate(struct run *r)
@@ -149,23 +153,22 @@ int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes,
     if (m->algorithm && !m->algorithm->supports(m->op))
         return s4d_fail(err, S4D_EXIT_USAGE, "--algorithm", "%s does not do %s", m->algorithm->name,
                         s4d_op_kinds[m->op].name);
-    struct s4d_op op = collective_op(m);
-    S4D_ASSERT(op.c.collective.members >= 2, "a group of one");
-    struct s4d_program program = {.grid = m->grid, .ops = &op, .n_ops = 1};
-    program.stream_length[m->stream] = 1;
     int devices = m->machine->node.devices;
     struct s4d_cluster cluster;
     if (s4d_cluster_create(&cluster, m->machine, (s4d_grid_ranks(&m->grid) + devices - 1) / devices,
                            err))
         return -1;
+    struct s4d_program program = {.grid = m->grid, .ops = make_ops(m, bytes, n), .n_ops = n};
+    program.stream_length[m->stream] = n;
     struct s4d_system s;
-    int rc = s4d_system_create(&s, &cluster, &program, algorithms_needed(m), m->fold, err);
+    int rc = s4d_system_create(&s, &cluster, &program, allowed(m), m->fold, err);
     if (rc == 0) {
         struct run r = {.m = m, .system = &s, .bytes = bytes, .n = n, .results = results};
         describe(&s, m, system);
         simulate(&r);
         s4d_system_free(&s);
     }
+    free(program.ops);
     s4d_cluster_destroy(&cluster);
     return rc;
 }
