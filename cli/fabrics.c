@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d fabrics: the topologies known and the parameters each needs. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "sim/fabric.h"
+#include "support/nearest.h"
+#include "support/option.h"
+#include "support/quote.h"
+#include "support/record.h"
+
+struct options {
+    bool json;
+};
+static const struct s4d_option rows[] = {
+    {.name = "json",
+     .type = S4D_OPT_FLAG,
+     .offset = offsetof(struct options, json),
+     .help = "print one JSON line"},
+    {0},
+};
+static const struct s4d_option_group groups[] = {{"Options", rows, 0}, {0}};
+
+static void print(const struct s4d_fabric_kind *f, bool parameters)
+{
+    printf("%-16s %s\n", f->name, f->summary);
+    for (const struct s4d_fabric_parameter *p = f->parameter; parameters && p->key; p++)
+        printf("  %-24s %s\n", p->key, p->summary);
+}
+
+static json_t *describe(const struct s4d_fabric_kind *f)
+{
+    json_t *parameters = json_object();
+    for (const struct s4d_fabric_parameter *p = f->parameter; p->key; p++)
+        json_object_set_new(parameters, p->key, json_string(p->summary));
+    return json_pack("{s:s, s:s, s:o}", "name", f->name, "summary", f->summary, "parameters",
+                     parameters);
+}
+
+static int show(const struct s4d_texts *names, bool json, int argc, char **argv,
+                struct s4d_error *err)
+{
+    json_t *all = json_array();
+    for (int i = 0; s4d_fabrics[i]; i++) {
+        if (names->n == 1 && strcmp(names->v[0], s4d_fabrics[i]->name) != 0)
+            continue;
+        if (json)
+            json_array_append_new(all, describe(s4d_fabrics[i]));
+        else
+            print(s4d_fabrics[i], names->n == 1);
+    }
+    if (!json) {
+        json_decref(all);
+        return 0;
+    }
+    json_t *record = json_pack("{s:s, s:o, s:o}", "kind", "fabrics", "fabrics", all, "provenance",
+                               s4d_provenance(argc, argv));
+    int rc = s4d_record_write(record, stdout, err);
+    json_decref(record);
+    return rc;
+}
+
+static int unknown(const char *name, struct s4d_error *err)
+{
+    const char *known[64];
+    int n = 0;
+    for (; s4d_fabrics[n] && n < 64; n++)
+        known[n] = s4d_fabrics[n]->name;
+    s4d_fail(err, S4D_EXIT_USAGE, "", "unknown fabric %s", s4d_quote(name).text);
+    return s4d_hint_nearest(err, name, known, n);
+}
+
+static int run(int argc, char **argv)
+{
+    struct s4d_error err = {0};
+    struct options o = {0};
+    struct s4d_texts names = {0};
+    int rc = s4d_options_argv(groups, "[NAME] - the topologies known; with a NAME, its parameters",
+                              argc, argv, &o, &names, &err);
+    if (rc == 0 && names.n > 1)
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected one fabric, found %d", names.n);
+    if (rc == 0 && names.n == 1 && !s4d_fabric_find(names.v[0]))
+        rc = unknown(names.v[0], &err);
+    if (rc == 0)
+        rc = show(&names, o.json, argc, argv, &err);
+    s4d_texts_free(&names);
+    s4d_options_free(groups, &o);
+    return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
+}
+
+const struct s4d_command s4d_command_fabrics = {
+    "fabrics", "the network topologies known; with a name, its parameters", run};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d machines: what machines are known, and everything that one of them says. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "sim/fabric.h"
+#include "support/machine.h"
+#include "support/option.h"
+#include "support/record.h"
+
+struct options {
+    struct s4d_texts set;
+    bool json;
+};
+static const struct s4d_option rows[] = {
+    {.name = "set",
+     .argument = "KEY=VALUE",
+     .type = S4D_OPT_LIST,
+     .offset = offsetof(struct options, set),
+     .help = "override a value, by its key as shown; may be given several times"},
+    {.name = "json",
+     .type = S4D_OPT_FLAG,
+     .offset = offsetof(struct options, json),
+     .help = "print one JSON line"},
+    {0},
+};
+static const struct s4d_option_group groups[] = {{"Options", rows, 0}, {0}};
+
+static json_t *number(double value)
+{
+    return isinf(value) ? json_string("unlimited") : json_real(value);
+}
+
+static json_t *numbers(const double *v, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_real(v[i]));
+    return list;
+}
+
+static void add_value(void *context, const char *key, enum s4d_tag tag, const char *source,
+                      double value)
+{
+    json_t *entry = json_object();
+    if (!isnan(value))
+        json_object_set_new(entry, "value", number(value));
+    json_object_set_new(entry, "tag", json_string(s4d_tag_names[tag]));
+    json_object_set_new(entry, "source", json_string(source));
+    json_object_set_new(context, key, entry);
+}
+
+/* The points of curves and tables, into their entries. */
+static void add_points(json_t *values, const struct s4d_machine *m)
+{
+    const struct s4d_curve *c = &m->device.memory_efficiency;
+    json_t *entry = json_object_get(values, "device.memory_efficiency");
+    if (entry) {
+        json_object_set_new(entry, "size_bytes", numbers(c->x, c->n));
+        json_object_set_new(entry, "part", numbers(c->y, c->n));
+    }
+    json_t *attention = json_array();
+    for (int i = 0; i < m->device.n_attention; i++) {
+        const struct s4d_attention_row *a = &m->device.attention[i];
+        json_array_append_new(
+            attention, json_pack("{s:i, s:b, s:s, s:o, s:o}", "head_dim", a->head_dim, "causal",
+                                 a->causal, "pass", a->backward ? "backward" : "forward",
+                                 "seq_length", numbers(a->flops_per_s.x, a->flops_per_s.n),
+                                 "flops_per_s", numbers(a->flops_per_s.y, a->flops_per_s.n)));
+    }
+    json_object_set_new(values, "device.attention", attention);
+    for (int i = 0; i < m->library.n_tables; i++) {
+        const struct s4d_efficiency_table *t = &m->library.table[i];
+        json_t *list = json_array();
+        for (int j = 0; j < t->n; j++)
+            json_array_append_new(list, json_pack("{s:i, s:i, s:f, s:f}", "ranks", t->row[j].ranks,
+                                                  "ranks_per_node", t->row[j].ranks_per_node,
+                                                  "size_bytes", t->row[j].bytes, "efficiency",
+                                                  t->row[j].efficiency));
+        char key[64];
+        snprintf(key, sizeof key, "library.efficiency.%s", t->op);
+        json_object_set_new(json_object_get(values, key), "rows", list);
+    }
+}
+
+static json_t *summary(const struct s4d_machine *m)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "name", m->name, "description",
+                     m->description, "device", m->device.name, "topology", m->fabric.topology,
+                     "hash", m->hash, "nodes", m->fabric.nodes, "devices_per_node",
+                     m->node.devices);
+}
+
+static int write_record(const char *kind, json_t *body, const char *key, int argc, char **argv,
+                        struct s4d_error *err)
+{
+    json_t *record = json_object();
+    json_object_set_new(record, "kind", json_string(kind));
+    json_object_set_new(record, key, body);
+    json_object_set_new(record, "provenance", s4d_provenance(argc, argv));
+    int rc = s4d_record_write(record, stdout, err);
+    json_decref(record);
+    return rc;
+}
+
+static int show(const char *name, const struct options *o, int argc, char **argv,
+                struct s4d_error *err)
+{
+    struct s4d_machine m;
+    if (s4d_machine_load(&m, name, (const char *const *)o->set.v, o->set.n, err))
+        return -1;
+    int rc = s4d_fabric_check(&m, err);
+    if (!rc && o->json) {
+        json_t *body = summary(&m), *values = json_object();
+        s4d_machine_visit(&m, add_value, values);
+        add_points(values, &m);
+        json_object_set_new(body, "values", values);
+        rc = write_record("machine", body, "machine", argc, argv, err);
+    } else if (!rc) {
+        s4d_machine_print(&m, stdout);
+    }
+    s4d_machine_free(&m);
+    return rc;
+}
+
+static int list(const struct options *o, int argc, char **argv, struct s4d_error *err)
+{
+    char **names;
+    int n = s4d_machine_names(&names), rc = 0;
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++) {
+        struct s4d_machine m;
+        if (rc == 0)
+            rc = s4d_machine_load(&m, names[i], NULL, 0, err);
+        if (rc == 0) {
+            if (o->json)
+                json_array_append_new(all, summary(&m));
+            else
+                printf("%-16s %s\n", m.name, m.description);
+            s4d_machine_free(&m);
+        }
+        free(names[i]);
+    }
+    free(names);
+    if (rc == 0 && o->json)
+        return write_record("machines", all, "machines", argc, argv, err);
+    json_decref(all);
+    if (rc == 0)
+        printf("%-16s %s\n", "synthetic:...",
+               "one line: synthetic:topology=single-switch,nodes=4,nic=50GB/s,latency=500ns,"
+               "peak=312TFLOP/s");
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct s4d_error err = {0};
+    struct options o = {0};
+    struct s4d_texts names = {0};
+    int rc = s4d_options_argv(groups,
+                              "[NAME] - the machines known, a line each; with a NAME, a file or "
+                              "a synthetic: line, every value with its tag and source",
+                              argc, argv, &o, &names, &err);
+    if (rc == 0 && names.n > 1)
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected one machine, found %d", names.n);
+    if (rc == 0 && names.n == 0 && o.set.n > 0)
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--set", "needs the name of a machine");
+    if (rc == 0)
+        rc = names.n ? show(names.v[0], &o, argc, argv, &err) : list(&o, argc, argv, &err);
+    s4d_options_free(groups, &o);
+    s4d_texts_free(&names);
+    return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
+}
+
+const struct s4d_command s4d_command_machines = {
+    "machines", "the machines known; with a name, every value and where it comes from", run};
