@@ -76,8 +76,9 @@ static int run(int argc, char **argv)
     struct s4d_error err = {0};
     struct options o = {0};
     struct s4d_texts names = {0};
-    int rc = s4d_options_argv(groups, "[NAME] - the topologies known; with a NAME, its parameters",
-                              argc, argv, &o, &names, &err);
+    int rc =
+        s4d_options_argv(groups, "Lists the network topologies known. With a NAME: its parameters.",
+                         argc, argv, &o, &names, &err);
     if (rc == 0 && names.n > 1)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected one fabric, found %d", names.n);
     if (rc == 0 && names.n == 1 && !s4d_fabric_find(names.v[0]))

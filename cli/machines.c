@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "sim/fabric.h"
+#include "support/file.h" /* for: s4d_names_free */
 #include "support/machine.h"
 #include "support/option.h"
 #include "support/record.h"
@@ -94,15 +95,47 @@ static json_t *summary(const struct s4d_machine *m)
                      m->node.devices);
 }
 
-static int write_record(const char *kind, json_t *body, const char *key, int argc, char **argv,
-                        struct s4d_error *err)
+static int print_record(const struct s4d_machine *m, int argc, char **argv, struct s4d_error *err)
 {
-    json_t *record = json_object();
-    json_object_set_new(record, "kind", json_string(kind));
-    json_object_set_new(record, key, body);
+    json_t *record = json_pack("{s:s}", "kind", "machine"), *values = json_object();
+    json_t *about = summary(m);
+    json_object_update(record, about);
+    json_decref(about);
+    s4d_machine_visit(m, add_value, values);
+    add_points(values, m);
+    json_object_set_new(record, "values", values);
     json_object_set_new(record, "provenance", s4d_provenance(argc, argv));
     int rc = s4d_record_write(record, stdout, err);
     json_decref(record);
+    return rc;
+}
+
+static void print_line(const struct s4d_machine *m)
+{
+    printf("%-16s %7d %8d  %-16s %-14s %s\n", m->name, m->fabric.nodes, m->node.devices,
+           m->device.name, m->fabric.topology, m->description);
+}
+
+static int list(bool json, int argc, char **argv, struct s4d_error *err)
+{
+    char **names;
+    int n = s4d_machine_names(&names), rc = 0;
+    if (!json)
+        printf("%-16s %7s %8s  %-16s %-14s %s\n", "# name", "nodes", "devices", "device", "fabric",
+               "description");
+    for (int i = 0; i < n && !rc; i++) {
+        struct s4d_machine m;
+        rc = s4d_machine_load(&m, names[i], NULL, 0, err);
+        if (!rc && json)
+            rc = print_record(&m, argc, argv, err);
+        else if (!rc)
+            print_line(&m);
+        s4d_machine_free(&m);
+    }
+    s4d_names_free(names, n);
+    if (!rc && !json)
+        printf("# or one line: synthetic:topology=single-switch,nodes=4,nic=50GB/s,latency=500ns,"
+               "peak=312TFLOP/s\n");
     return rc;
 }
 
@@ -113,45 +146,11 @@ static int show(const char *name, const struct options *o, int argc, char **argv
     if (s4d_machine_load(&m, name, (const char *const *)o->set.v, o->set.n, err))
         return -1;
     int rc = s4d_fabric_check(&m, err);
-    if (!rc && o->json) {
-        json_t *body = summary(&m), *values = json_object();
-        s4d_machine_visit(&m, add_value, values);
-        add_points(values, &m);
-        json_object_set_new(body, "values", values);
-        rc = write_record("machine", body, "machine", argc, argv, err);
-    } else if (!rc) {
+    if (!rc && o->json)
+        rc = print_record(&m, argc, argv, err);
+    else if (!rc)
         s4d_machine_print(&m, stdout);
-    }
     s4d_machine_free(&m);
-    return rc;
-}
-
-static int list(const struct options *o, int argc, char **argv, struct s4d_error *err)
-{
-    char **names;
-    int n = s4d_machine_names(&names), rc = 0;
-    json_t *all = json_array();
-    for (int i = 0; i < n; i++) {
-        struct s4d_machine m;
-        if (rc == 0)
-            rc = s4d_machine_load(&m, names[i], NULL, 0, err);
-        if (rc == 0) {
-            if (o->json)
-                json_array_append_new(all, summary(&m));
-            else
-                printf("%-16s %s\n", m.name, m.description);
-            s4d_machine_free(&m);
-        }
-        free(names[i]);
-    }
-    free(names);
-    if (rc == 0 && o->json)
-        return write_record("machines", all, "machines", argc, argv, err);
-    json_decref(all);
-    if (rc == 0)
-        printf("%-16s %s\n", "synthetic:...",
-               "one line: synthetic:topology=single-switch,nodes=4,nic=50GB/s,latency=500ns,"
-               "peak=312TFLOP/s");
     return rc;
 }
 
@@ -161,17 +160,17 @@ static int run(int argc, char **argv)
     struct options o = {0};
     struct s4d_texts names = {0};
     int rc = s4d_options_argv(groups,
-                              "[NAME] - the machines known, a line each; with a NAME, a file or "
-                              "a synthetic: line, every value with its tag and source",
+                              "Lists the machines known. With a NAME, a file or a synthetic: line: "
+                              "every value with its tag and source.",
                               argc, argv, &o, &names, &err);
-    if (rc == 0 && names.n > 1)
-        rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected one machine, found %d", names.n);
-    if (rc == 0 && names.n == 0 && o.set.n > 0)
+    if (!rc && names.n == 0 && o.set.n > 0)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "--set", "needs the name of a machine");
-    if (rc == 0)
-        rc = names.n ? show(names.v[0], &o, argc, argv, &err) : list(&o, argc, argv, &err);
-    s4d_options_free(groups, &o);
+    else if (!rc && names.n == 0)
+        rc = list(o.json, argc, argv, &err);
+    for (int i = 0; !rc && i < names.n; i++)
+        rc = show(names.v[i], &o, argc, argv, &err);
     s4d_texts_free(&names);
+    s4d_options_free(groups, &o);
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
 }
 

@@ -14,8 +14,11 @@
 /* clang-format off */
 static const struct s4d_command *const commands[] = {
     &s4d_command_collective,
+    &s4d_command_machines,
     &s4d_command_workloads,
+    &s4d_command_fabrics,
     &s4d_command_collectives,
+    &s4d_command_route,
     NULL};
 /* clang-format on */
 

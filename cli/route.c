@@ -137,10 +137,11 @@ static int run(int argc, char **argv)
     struct options o = {0};
     struct s4d_texts given = {0};
     struct s4d_machine m = {0};
-    int rc = s4d_options_argv(groups,
-                              "RANK RANK - the links from one rank to another, with their "
-                              "capacity, and the latency of the way",
-                              argc, argv, &o, &given, &err);
+    int rc = s4d_options_argv(
+        groups,
+        "The links from one rank to another (two NAMEs: their numbers), with capacity "
+        "and weight, and the latency of the way.",
+        argc, argv, &o, &given, &err);
     if (rc == 0 && !o.machine)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "--machine", "missing");
     if (rc == 0)

@@ -6,7 +6,72 @@
 
 #include "support/machine_fields.h"
 #include "support/memory.h"
-#include "support/units.h"
+
+/* Units by the suffix of a key, largest first; bytes decimal, then binary. */
+struct unit {
+    const char *suffix, *name;
+    double size;
+};
+static const struct unit units[] = {
+    {"flops_per_s", "PFLOP/s", 1e15},
+    {"flops_per_s", "TFLOP/s", 1e12},
+    {"flops_per_s", "GFLOP/s", 1e9},
+    {"flops_per_s", "FLOP/s", 1},
+    {"_Bps", "TB/s", 1e12},
+    {"_Bps", "GB/s", 1e9},
+    {"_Bps", "MB/s", 1e6},
+    {"_Bps", "B/s", 1},
+    {"_bytes", "GB", 1e9},
+    {"_bytes", "GiB", 1073741824},
+    {"_bytes", "MB", 1e6},
+    {"_bytes", "MiB", 1048576},
+    {"_bytes", "kB", 1e3},
+    {"_bytes", "KiB", 1024},
+    {"_bytes", "B", 1},
+    {"_s", "s", 1},
+    {"_s", "ms", 1e-3},
+    {"_s", "us", 1e-6},
+    {"_s", "ns", 1e-9},
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), e = strlen(end);
+    return n >= e && strcmp(text + n - e, end) == 0;
+}
+
+static const char *suffix_of(const char *key)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (ends_with(key, units[i].suffix))
+            return units[i].suffix;
+    }
+    return NULL;
+}
+
+/* The shortest of the ways to write the value to 9 digits: 1555 GB/s, not 1.56 TB/s. */
+static void format_value(const char *key, double value, char *text, size_t size)
+{
+    const char *suffix = suffix_of(key);
+    snprintf(text, size, "%.9g", value);
+    if (isinf(value))
+        snprintf(text, size, "unlimited");
+    if (isinf(value) || !suffix)
+        return;
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        char number[32];
+        double v = value / units[i].size;
+        snprintf(number, sizeof number, "%.9g", v);
+        bool fits = v == 0 || (v >= 1 && v < 1e4);
+        if (strcmp(units[i].suffix, suffix) != 0 || !fits)
+            continue;
+        if (best == 0 || strlen(number) < best) {
+            best = strlen(number);
+            snprintf(text, size, "%s %s", number, units[i].name);
+        }
+    }
+}
 
 struct entry {
     const char *key;
@@ -14,6 +79,7 @@ struct entry {
     const char *source;
     double value;     /* NAN: a structure, whose points follow */
     const char *text; /* what a structure is, NULL otherwise */
+    const char *unit; /* a key whose suffix is the unit */
     bool point;       /* of a curve or table */
 };
 struct walk {
@@ -21,23 +87,24 @@ struct walk {
     void *context;
 };
 
-static void see(const struct walk *w, const char *key, const struct s4d_quantity *q)
+static void see(const struct walk *w, const char *key, const char *unit,
+                const struct s4d_quantity *q)
 {
-    struct entry e = {key, q->tag, q->source, q->value, NULL, false};
+    struct entry e = {key, q->tag, q->source, q->value, NULL, unit, false};
     w->see(w->context, &e);
 }
 
 static void see_structure(const struct walk *w, const char *key, enum s4d_tag tag,
                           const char *source, const char *text)
 {
-    struct entry e = {key, tag, source, NAN, text, false};
+    struct entry e = {key, tag, source, NAN, text, key, false};
     w->see(w->context, &e);
 }
 
-static void see_point(const struct walk *w, const char *key, enum s4d_tag tag, const char *source,
-                      double value)
+static void see_point(const struct walk *w, const char *key, const char *unit, enum s4d_tag tag,
+                      const char *source, double value)
 {
-    struct entry e = {key, tag, source, value, NULL, true};
+    struct entry e = {key, tag, source, value, NULL, unit, true};
     w->see(w->context, &e);
 }
 
@@ -50,7 +117,7 @@ static void walk_fields(const struct s4d_machine *m, const char *section, const 
         for (int i = 0; i < f->count; i++) {
             char *key = s4d_asprintf("%s.%s%s%s", section, f->key, f->count > 1 ? "." : "",
                                      f->count > 1 ? s4d_protocol_names[i] : "");
-            see(w, key, &q[i]);
+            see(w, key, f->key, &q[i]);
             free(key);
         }
     }
@@ -63,11 +130,11 @@ static void walk_curve(const char *name, const struct s4d_curve *c, bool x_is_by
     for (int i = 0; i < c->n; i++) {
         char x[32];
         if (x_is_bytes)
-            s4d_format_bytes(c->x[i], x, sizeof x);
+            format_value("size_bytes", c->x[i], x, sizeof x);
         else
             snprintf(x, sizeof x, "%.0f", c->x[i]);
-        char *key = s4d_asprintf("%s[%s]%s", name, x, y_key);
-        see_point(w, key, c->tag, c->source, c->y[i]);
+        char *key = s4d_asprintf("%s[%s]", name, x);
+        see_point(w, key, y_key, c->tag, c->source, c->y[i]);
         free(key);
     }
 }
@@ -77,13 +144,13 @@ static void walk_device(const struct s4d_machine *m, const struct walk *w)
     const struct s4d_device *d = &m->device;
     walk_fields(m, "device", w);
     if (d->memory_efficiency.n > 0)
-        walk_curve("device.memory_efficiency", &d->memory_efficiency, true, "", w);
+        walk_curve("device.memory_efficiency", &d->memory_efficiency, true, "part", w);
     for (int i = 0; i < d->n_attention; i++) {
         const struct s4d_attention_row *a = &d->attention[i];
         char *name =
             s4d_asprintf("device.attention.head_dim_%d.%s.%s", a->head_dim,
                          a->causal ? "causal" : "full", a->backward ? "backward" : "forward");
-        walk_curve(name, &a->flops_per_s, false, ".flops_per_s", w);
+        walk_curve(name, &a->flops_per_s, false, "flops_per_s", w);
         free(name);
     }
 }
@@ -92,8 +159,7 @@ static void walk_node(const struct s4d_machine *m, const struct walk *w)
 {
     const struct s4d_node *node = &m->node;
     char text[96];
-    snprintf(text, sizeof text, "%d devices, %d NICs, %d links", node->devices, node->n_nics,
-             node->n_links);
+    snprintf(text, sizeof text, "%d devices", node->devices);
     see_structure(w, "node.layout", node->layout.tag, node->layout.source, text);
     walk_fields(m, "node", w);
     for (int i = 0, kind = -1; i < node->n_links; i++) {
@@ -101,7 +167,7 @@ static void walk_node(const struct s4d_machine *m, const struct walk *w)
             continue;
         kind = node->link[i].kind;
         char *key = s4d_asprintf("node.links.%d.brick_bandwidth_Bps", kind);
-        see(w, key, &node->link[i].brick_bandwidth_Bps);
+        see(w, key, key, &node->link[i].brick_bandwidth_Bps);
         free(key);
     }
 }
@@ -110,11 +176,11 @@ static void walk_fabric(const struct s4d_machine *m, const struct walk *w)
 {
     const struct s4d_fabric *f = &m->fabric;
     struct s4d_quantity nodes = {f->nodes, f->nodes_origin.tag, f->nodes_origin.source};
-    see(w, "fabric.nodes", &nodes);
+    see(w, "fabric.nodes", "nodes", &nodes);
     walk_fields(m, "fabric", w);
     for (int i = 0; i < f->n_parameters; i++) {
         char *key = s4d_asprintf("fabric.%s", f->parameter[i].key);
-        see(w, key, &f->parameter[i].value);
+        see(w, key, key, &f->parameter[i].value);
         free(key);
     }
 }
@@ -127,13 +193,13 @@ static void walk_library(const struct s4d_machine *m, const struct walk *w)
     for (int i = 0; i < m->library.n_tables; i++) {
         const struct s4d_efficiency_table *t = &m->library.table[i];
         char *name = s4d_asprintf("library.efficiency.%s", t->op);
-        see_structure(w, name, t->tag, t->source, "a table by ranks, ranks a node and bytes");
+        see_structure(w, name, t->tag, t->source, "a table");
         for (int j = 0; j < t->n; j++) {
             char bytes[32];
-            char *key =
-                s4d_asprintf("%s[%d,%d,%s]", name, t->row[j].ranks, t->row[j].ranks_per_node,
-                             s4d_format_bytes(t->row[j].bytes, bytes, sizeof bytes));
-            see_point(w, key, t->tag, t->source, t->row[j].efficiency);
+            format_value("size_bytes", t->row[j].bytes, bytes, sizeof bytes);
+            char *key = s4d_asprintf("%s[%d,%d,%s]", name, t->row[j].ranks,
+                                     t->row[j].ranks_per_node, bytes);
+            see_point(w, key, "efficiency", t->tag, t->source, t->row[j].efficiency);
             free(key);
         }
         free(name);
@@ -148,42 +214,14 @@ static void walk_all(const struct s4d_machine *m, const struct walk *w)
     walk_library(m, w);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), e = strlen(end);
-    return n >= e && strcmp(text + n - e, end) == 0;
-}
-
-static void format(const struct entry *e, char *text, int size)
-{
-    char key[128]; /* "base_s.ll": the unit is the field's */
-    snprintf(key, sizeof key, "%s", e->key);
-    for (int i = 0; i < S4D_PROTOCOLS; i++) {
-        char *dot = strrchr(key, '.');
-        if (dot && strcmp(dot + 1, s4d_protocol_names[i]) == 0)
-            *dot = '\0';
-    }
-    if (e->text)
-        snprintf(text, (size_t)size, "%s", e->text);
-    else if (isinf(e->value))
-        snprintf(text, (size_t)size, "unlimited");
-    else if (ends_with(key, "_Bps"))
-        s4d_format_bandwidth(e->value, text, size);
-    else if (ends_with(key, "flops_per_s"))
-        s4d_format_flops(e->value, text, size);
-    else if (ends_with(key, "_bytes"))
-        s4d_format_bytes(e->value, text, size);
-    else if (ends_with(key, "_s"))
-        s4d_format_time(e->value, text, size);
-    else
-        snprintf(text, (size_t)size, "%.6g", e->value);
-}
-
 static void print_entry(void *context, const struct entry *e)
 {
     char text[96];
-    format(e, text, sizeof text);
-    fprintf(context, "%-47s %-22s %-9s %s\n", e->key, text, s4d_tag_names[e->tag],
+    if (e->text)
+        snprintf(text, sizeof text, "%s", e->text);
+    else
+        format_value(e->unit, e->value, text, sizeof text);
+    fprintf(context, "%-52s %-16s %-9s %s\n", e->key, text, s4d_tag_names[e->tag],
             e->point ? "as above" : e->source);
 }
 
@@ -193,7 +231,7 @@ void s4d_machine_print(const struct s4d_machine *m, FILE *out)
     fprintf(out, "# %s: %s\n", m->name, m->description);
     fprintf(out, "# device %s, topology %s, library %s, contents %s\n", m->device.name,
             m->fabric.topology, m->library.name, m->hash);
-    fprintf(out, "%-47s %-22s %-9s %s\n", "# key", "value", "tag", "source");
+    fprintf(out, "%-52s %-16s %-9s %s\n", "# key", "value", "tag", "source");
     walk_all(m, &w);
 }
 
