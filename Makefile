@@ -80,6 +80,10 @@ $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
+$(BUILD)/bench: $(call object,$(BENCH)) $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # The commit is part of every record: this file changes, and with it one object, when it does.
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
@@ -110,9 +114,9 @@ figure-program:
 	@$(MAKE) $(JOBS) --no-print-directory all
 
 bench:
-	@.ci/deps.sh install build
-	@$(MAKE) $(JOBS) --no-print-directory all
-	@tests/bench/run.sh
+	@.ci/deps.sh install build figures
+	@$(MAKE) $(JOBS) --no-print-directory all $(BUILD)/bench
+	@$(BUILD)/bench
 
 golden: all
 	@tests/golden.sh --write
