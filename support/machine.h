@@ -88,6 +88,8 @@ struct s4d_library {
     struct s4d_quantity ll_max_in_node_Bps, ll_max_two_nodes_Bps,
         ll_max_Bps;                        /* caps of the LL protocol */
     struct s4d_quantity ll128_channel_Bps; /* per channel */
+    struct s4d_quantity net_post_s; /* host's cost of posting to the network: the least of a step
+                                       inside a node when the group spans nodes */
     struct s4d_quantity tree_channel_in_node_Bps, tree_channel_two_nodes_Bps, tree_channel_Bps;
     struct s4d_efficiency_table *table; /* of groups that span nodes */
     int n_tables;

@@ -43,6 +43,7 @@ const struct s4d_machine_field s4d_machine_fields[] = {
     LATENCY(tree, base_s),
     LATENCY(tree, nvlink_s),
     LATENCY(tree, net_s),
+    LIBRARY(net_post_s),
     LIBRARY(ll_max_in_node_Bps),
     LIBRARY(ll_max_two_nodes_Bps),
     LIBRARY(ll_max_Bps),

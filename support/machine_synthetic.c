@@ -182,6 +182,7 @@ static void nccl_constants(struct s4d_machine *m)
         {"library.tree", "base_s", {6.8e-6, 14e-6, 0}},
         {"library.tree", "nvlink_s", {0.6e-6, 1.25e-6, 4.0e-6}},
         {"library.tree", "net_s", {5.0e-6, 8.5e-6, 14e-6}},
+        {"library", "net_post_s", {2e-6}},
         {"library", "ll_max_in_node_Bps", {87.7e9}},
         {"library", "ll_max_two_nodes_Bps", {22.5e9}},
         {"library", "ll_max_Bps", {19e9}},

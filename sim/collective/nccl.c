@@ -3,8 +3,8 @@
  *
  * Bandwidth: the links' bus bandwidth (here from the channels' paths, in NCCL from its search),
  * less what a protocol takes away. Latency: a base, and a hop for each step inside and between
- * nodes. Left out: NIC latency that the network plugin reports and the host's cost of posting to it
- * (both by host, not by library), the loss of Volta's Simple ring, NVLS, CollNet, PAT. */
+ * nodes. Left out: NIC latency that the network plugin reports, the loss of Volta's Simple ring,
+ * NVLS, CollNet, PAT. */
 #include "sim/collective/nccl.h"
 
 #include <math.h>
@@ -67,8 +67,13 @@ static double latency_s(const struct s4d_machine *m, const struct s4d_channels *
     /* NCCL takes the tree's network hop for every pattern when each node has one member. */
     double net_s = (ch->members == ch->nodes ? l->tree : *of).net_s[p].value;
     double inside_s = of->nvlink_s[p].value, base_s = of->base_s[p].value;
-    if (pattern == S4D_NCCL_RING)
+    if (pattern == S4D_NCCL_RING) {
+        /* Every step of a ring between nodes has its posts to the network, Simple three. */
+        double post_s = l->net_post_s.value * (p == S4D_SIMPLE ? 3 : 1);
+        if (ch->nodes > 1)
+            inside_s = fmax(inside_s, post_s);
         return base_s + ring_hops_s(ch, op, inside_s, net_s);
+    }
     return base_s + tree_hops_s(ch, floor_log2(ch->nodes), inside_s, net_s);
 }
 

@@ -39,6 +39,7 @@ void load_quad(struct s4d_machine *m, int nodes)
     strcpy(l->name, "nccl");
     set_latencies(&l->ring, ring_us);
     set_latencies(&l->tree, tree_us);
+    l->net_post_s.value = 2e-6;
     l->ll_max_in_node_Bps.value = 87.7e9;
     l->ll_max_two_nodes_Bps.value = 22.5e9;
     l->ll_max_Bps.value = 19e9;
