@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strict YAML reading over libyaml: a tree that remembers lines, and errors as file:line.
  *
- * Refused: aliases and anchors (YAML bombs), tags, several documents, repeated keys, more than 64
- * levels, files over 16 MiB, empty files. */
+ * Refused: aliases and anchors (YAML bombs), tags, directives, several documents, repeated keys,
+ * more than 64 levels, more than a million values, files over 16 MiB, empty files. */
 #ifndef S4D_SUPPORT_YAML_H
 #define S4D_SUPPORT_YAML_H
 

@@ -54,7 +54,7 @@ static void tree(void **state)
                                        "text: >-\n"
                                        "  two\n"
                                        "  words\n"
-                                       "nothing:\n");
+                                       "nothing: # 3 % of it\n");
     assert_int_equal(root->kind, S4D_YAML_MAPPING);
     assert_int_equal(root->n, 4);
     assert_null(root->key);
@@ -101,6 +101,9 @@ static void refusals(void **state)
     refuses("a: !!int 3\n", "m.yaml:1", "tag");
     refuses("a: 1\nb: !new {c: 1}\n", "m.yaml:2", "tag");
     refuses("a: 1\n---\nb: 1\n", "m.yaml:2", "one document");
+    refuses("%YAML 1.1\n---\na: 1\n", "m.yaml:1", "directive");
+    refuses("# x\r\n%TAG ! b\n---\na: 1\n", "m.yaml:2", "directive");
+    refuses("# x\xe2\x80\xa8%TAG ! b\n---\na: 1\n", "m.yaml:1", "directive");
     refuses("a: 1\n? [b, c]\n: 2\n", "m.yaml:2", "as key");
     refuses("a: 1\nb: \"x\n", "m.yaml:3", "bad YAML");
     refuses("a: {b: 1\n", "m.yaml:2", "bad YAML"); /* truncated */
