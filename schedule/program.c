@@ -27,6 +27,18 @@ const char *const s4d_phase_names[S4D_PHASES] = {
     [S4D_PHASE_GRADIENT] = "gradient",   [S4D_PHASE_OPTIMIZER] = "optimizer",
 };
 
+const char *const s4d_role_names[S4D_ROLES] = {
+    [S4D_ROLE_PARAMETER] = "parameters",
+    [S4D_ROLE_MASTER] = "masters",
+    [S4D_ROLE_MOMENT] = "moments",
+    [S4D_ROLE_GRADIENT] = "gradients",
+    [S4D_ROLE_ACTIVATION] = "activations",
+    [S4D_ROLE_WORKSPACE] = "workspace",
+    [S4D_ROLE_MESSAGE] = "messages",
+    [S4D_ROLE_SCALAR] = "scalars",
+    [S4D_ROLE_INPUT] = "input",
+};
+
 void s4d_program_free(struct s4d_program *program)
 {
     free(program->storages);

@@ -31,6 +31,7 @@ enum s4d_role {
     S4D_ROLE_INPUT,
     S4D_ROLES
 };
+extern const char *const s4d_role_names[S4D_ROLES];
 
 /* A range of memory. The memory plan sets offset (bytes from the start of the arena of its place).
  */
