@@ -13,9 +13,11 @@
 /* In the order of --help. One a line, so that each has its own line of history. */
 /* clang-format off */
 static const struct s4d_command *const commands[] = {
+    &s4d_command_schedule,
     &s4d_command_collective,
     &s4d_command_machines,
     &s4d_command_workloads,
+    &s4d_command_layers,
     &s4d_command_fabrics,
     &s4d_command_collectives,
     &s4d_command_route,

@@ -66,8 +66,12 @@ static int make_program(struct config *c, struct s4d_program *p, struct s4d_erro
         return -1;
     int rc = s4d_build(p, &w.model, &grid, &c->schedule.options, err);
     s4d_workload_free(&w);
-    if (rc == 0)
-        s4d_plan(p);
+    if (rc != 0)
+        return rc;
+    s4d_plan(p);
+    rc = s4d_check(p, err);
+    if (rc != 0)
+        s4d_program_free(p);
     return rc;
 }
 
@@ -86,9 +90,7 @@ static int show(const struct config *c, int argc, char **argv, struct s4d_error 
     } else {
         printf("# scale4d %s schedule: what each rank does in one iteration\n", s4d_version);
         s4d_print_program(&p, stdout);
-        rc = s4d_check(&p, err);
-        if (rc == 0)
-            printf("# program_check: OK\n");
+        printf("# program_check: OK\n");
     }
     s4d_program_free(&p);
     return rc;

@@ -3,9 +3,6 @@
  * compute type; ' marks an operand of a gemm that is transposed, += one that is added to. */
 #include "schedule/print.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "schedule/check.h" /* for: s4d_traffic_count */
 #include "schedule/flops.h"
 #include "schedule/plan.h"
@@ -62,6 +59,8 @@ static void print_operands(const struct s4d_program *p, const struct s4d_op *x, 
 {
     int n = s4d_op_kinds[x->kind].n_operands;
     bool gemm = x->kind == S4D_OP_GEMM;
+    if (x->kind == S4D_OP_ALL_REDUCE && x->operand[0].tensor == x->operand[1].tensor)
+        return print_tensor(p, x->operand[0].tensor, "", out);
     for (int k = 0; k < n; k++)
         if (x->operand[k].tensor >= 0 && x->operand[k].access == S4D_READ) {
             bool transposed = gemm && (k == 0 ? x->c.gemm.transpose_a : x->c.gemm.transpose_b);

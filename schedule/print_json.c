@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program as JSON: everything an executor needs. Tensors and storages are named by their place
  * in their lists, -1 where there is none. */
-#include <string.h>
-
 #include "schedule/flops.h"
 #include "schedule/print.h"
 
