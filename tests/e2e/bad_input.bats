@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Bad input: a clear message and the right exit status; never a crash, a hang, or silence.
+load lib
+
+@test "unknown command, the nearest is named" {
+    refuses 64 "'simulat'" "did you mean simulate?" -- simulat
+}
+@test "unknown option, the nearest is named" {
+    refuses 64 "--overlp" "did you mean --overlap?" -- "${small[@]}" --gpus 1 --grid 1x1x1x1 --overlp all
+}
+@test "unknown machine, the nearest is named" {
+    refuses 65 "'perlmuter'" "did you mean perlmutter?" -- \
+        simulate --machine perlmuter --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
+}
+@test "unknown workload, the nearest is named" {
+    refuses 65 "'gpt-tiny2'" "did you mean gpt-tiny?" -- \
+        simulate --machine "$one_line" --workload gpt-tiny2 --gpus 1 --grid 1x1x1x1 --global-batch 4
+}
+@test "unknown choice" {
+    refuses 64 "--recompute" "none, selective, full" "'some'" -- "${small[@]}" --gpus 1 --grid 1x1x1x1 --recompute some
+}
+@test "an argument that is not asked for" {
+    refuses 64 "'more'" -- "${small[@]}" --gpus 1 --grid 1x1x1x1 more
+}
+@test "an option without its value" {
+    refuses 64 "--gpus" -- "${small[@]}" --grid 1x1x1x1 --gpus
+}
+@test "machine, workload, GPUs, grid and batch must be given" {
+    refuses 64 "--machine" -- simulate --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
+    refuses 64 "--workload" -- simulate --machine "$one_line" --gpus 1 --grid 1x1x1x1 --global-batch 4
+    refuses 64 "--gpus" -- "${small[@]}" --grid 1x1x1x1
+    refuses 64 "--grid" -- "${small[@]}" --gpus 4
+    refuses 64 "--global-batch" -- simulate --machine "$one_line" --workload gpt-tiny --gpus 1 --grid 1x1x1x1
+}
+
+@test "a grid whose product is not the number of GPUs" {
+    refuses 64 "--grid" "2x2x2x2 = 16" "8" -- "${small[@]}" --gpus 8 --grid 2x2x2x2
+}
+@test "a grid that does not divide the heads" {
+    refuses 64 "heads" "4" "8" -- "${small[@]}" --gpus 8 --grid 8x1x1x1
+}
+@test "a grid that does not divide the hidden size" {
+    sed 's/^hidden_size:.*/hidden_size: 60/' workloads/gpt-tiny.yaml > "$dir/w.yaml"
+    grep -q 'hidden_size: 60' "$dir/w.yaml"
+    refuses 64 "hidden" "60" -- simulate --machine "$one_line" --workload "$dir/w.yaml" --global-batch 16 --gpus 8 --grid 1x8x1x1
+}
+@test "a grid that does not divide the batch" {
+    refuses 64 "batch" "16" -- "${small[@]}" --gpus 32 --grid 1x1x32x1
+    refuses 64 "batch" -- "${small[@]}" --gpus 3 --grid 1x1x3x1
+}
+@test "a micro-batch that does not divide the batch of a rank" {
+    refuses 64 "micro" -- "${small[@]}" --gpus 2 --grid 1x1x2x1 --micro-batch 3
+}
+@test "a zero, a negative or a huge axis" {
+    refuses 64 "--grid" "'0x1x1x1'" -- "${small[@]}" --gpus 1 --grid 0x1x1x1
+    refuses 64 "--grid" "'-1x1x1x1'" -- "${small[@]}" --gpus 1 --grid=-1x1x1x1
+    refuses 64 "--grid" -- "${small[@]}" --gpus 1 --grid 4294967297x1x1x1
+    refuses 64 "--grid" -- "${small[@]}" --gpus 1 --grid 1x1x1
+    refuses 64 "--grid" -- "${small[@]}" --gpus 1 --grid 1x1x1x1x1
+    refuses 64 "--grid" -- "${small[@]}" --gpus 1 --grid ""
+}
+@test "numbers that are not plain" {
+    refuses 64 "--gpus" "'1e3'" -- "${small[@]}" --grid auto --gpus 1e3
+    refuses 64 "--gpus" "'4k'" -- "${small[@]}" --grid auto --gpus 4k
+    refuses 64 "--gpus" "'0'" -- "${small[@]}" --grid auto --gpus 0
+    refuses 64 "--gpus" -- "${small[@]}" --grid auto --gpus 99999999999999999999
+    refuses 64 "--global-batch" -- simulate --machine "$one_line" --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch -4
+}
+@test "pipelines do not exist yet" {
+    refuses 64 "--pipeline" -- "${small[@]}" --gpus 2 --grid 1x1x1x1 --pipeline 2
+}
+@test "an overlap that is none" {
+    refuses 64 "--overlap" "'fast'" -- "${small[@]}" --gpus 1 --grid 1x1x1x1 --overlap fast
+}
+@test "more GPUs than the machine has" {
+    refuses 65 "perlmutter" "6144" -- \
+        simulate --machine perlmutter --workload gpt-5b --gpus 8192 --grid 1x1x8x1024 --global-batch 8192
+}
+@test "a model that does not fit: by how much, and a grid that does" {
+    refuses 65 "GB" "hint:" -- \
+        simulate --machine perlmutter --workload gpt-40b --gpus 64 --grid 1x1x1x64 --global-batch 64
+    grep -oE '[0-9]+x[0-9]+x[0-9]+x[0-9]+' "$dir/err" | tail -n 1 > "$dir/grid"
+    grep -q x "$dir/grid"
+    "$s4d" simulate --machine perlmutter --workload gpt-40b --gpus 64 --grid "$(cat "$dir/grid")" \
+        --global-batch 64 --json > "$dir/out"
+    grep -q iteration_time_s "$dir/out"
+}
+@test "a model that no grid fits" {
+    refuses 65 "GB" -- simulate --machine perlmutter --workload gpt-640b --gpus 4 --grid auto --global-batch 8
+}
+
+workload_with() { # SED-EXPRESSION: a copy of gpt-tiny, changed
+    sed "$1" workloads/gpt-tiny.yaml > "$dir/w.yaml"
+    ! cmp -s workloads/gpt-tiny.yaml "$dir/w.yaml"
+    given=(simulate --machine "$one_line" --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 --global-batch 4)
+}
+@test "workload: hidden_size: 4k" {
+    workload_with 's/^hidden_size:.*/hidden_size: 4k/'
+    line=$(grep -n hidden_size "$dir/w.yaml" | cut -d: -f1)
+    refuses 65 "w.yaml:$line: hidden_size" "'4k'" -- "${given[@]}"
+}
+@test "workload: a missing key" {
+    workload_with '/^hidden_size:/d'
+    refuses 65 "w.yaml" "hidden_size" -- "${given[@]}"
+}
+@test "workload: a key too many, the nearest is named" {
+    workload_with 's/^hidden_size:/hiden_size: 64\nhidden_size:/'
+    refuses 65 "w.yaml:" "'hiden_size'" "hidden_size?" -- "${given[@]}"
+}
+@test "workload: a key twice" {
+    workload_with 's/^hidden_size:/hidden_size: 64\nhidden_size:/'
+    refuses 65 "w.yaml:" "hidden_size" -- "${given[@]}"
+}
+@test "workload: heads that do not divide the hidden size" {
+    workload_with 's/^num_attention_heads:.*/num_attention_heads: 7/'
+    refuses 65 "w.yaml" "7" -- "${given[@]}"
+}
+@test "workload: every truncation is refused or read, never a crash" {
+    size=$(stat -c %s workloads/gpt-tiny.yaml)
+    for ((n = 0; n < size; n += 7)); do
+        head -c "$n" workloads/gpt-tiny.yaml > "$dir/w.yaml"
+        status=0
+        timeout 10 "$s4d" simulate --machine "$one_line" --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 \
+            --global-batch 4 > "$dir/out" 2>&1 || status=$?
+        [ "$status" -eq 0 ] || [ "$status" -eq 65 ] || { echo "$n bytes: $status"; cat "$dir/out"; false; }
+    done
+}
+@test "workload: no such file, a folder, an empty file, no text" {
+    given=(simulate --machine "$one_line" --gpus 1 --grid 1x1x1x1 --global-batch 4 --workload)
+    refuses 65 "nothing.yaml" -- "${given[@]}" "$dir/nothing.yaml"
+    mkdir "$dir/folder.yaml"
+    refuses 65 "folder.yaml" -- "${given[@]}" "$dir/folder.yaml"
+    : > "$dir/empty.yaml"
+    refuses 65 "empty.yaml" -- "${given[@]}" "$dir/empty.yaml"
+    head -c 4096 /dev/urandom > "$dir/noise.yaml"
+    refuses 65 "noise.yaml" -- "${given[@]}" "$dir/noise.yaml"
+}
+
+machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
+    sed "$1" sim/machines/perlmutter.yaml > "$dir/m.yaml"
+    ! cmp -s sim/machines/perlmutter.yaml "$dir/m.yaml"
+}
+@test "machine: a number without its unit" {
+    machine_with 's/25 GB\/s/25/'
+    refuses 65 "m.yaml:" "'25'" "GB/s" -- machines "$dir/m.yaml"
+}
+@test "machine: an unknown unit, bits or bytes are not guessed" {
+    machine_with 's/25 GB\/s/25 Gbps/'
+    refuses 65 "m.yaml:" "'25 Gbps'" -- machines "$dir/m.yaml"
+}
+@test "machine: a missing section" {
+    sed '/^fabric:/,/^[a-z]/{/^fabric:/d;/^ /d}' sim/machines/perlmutter.yaml > "$dir/m.yaml"
+    refuses 65 "m.yaml" "fabric" -- machines "$dir/m.yaml"
+}
+@test "machine: a key too many" {
+    (cat sim/machines/perlmutter.yaml; echo 'fabrik: 1') > "$dir/m.yaml"
+    refuses 65 "m.yaml:" "'fabrik'" "fabric?" -- machines "$dir/m.yaml"
+}
+@test "machine: a truncated file" {
+    size=$(stat -c %s sim/machines/perlmutter.yaml)
+    for part in 10 30 50 70 90; do
+        head -c $((size * part / 100)) sim/machines/perlmutter.yaml > "$dir/m.yaml"
+        refuses 65 "m.yaml" -- machines "$dir/m.yaml"
+    done
+}
+@test "machine: a line with an unknown key, without a value, without a unit" {
+    refuses 65 "topologi" -- machines synthetic:topologi=ring
+    refuses 65 "nic" -- machines synthetic:topology=single-switch,nodes=4,nic=50,latency=500ns,peak=312TFLOP/s
+    refuses 65 "nodes" -- machines synthetic:topology=single-switch,nodes=,nic=50GB/s,latency=500ns,peak=312TFLOP/s
+    refuses 65 "topology" "'mesh'" -- machines synthetic:topology=mesh,nodes=4,nic=50GB/s,latency=500ns,peak=312TFLOP/s
+}
+@test "machine: --set of an unknown key, and of a bad value" {
+    refuses 65 "nonsense" -- machines perlmutter --set nonsense=1
+    refuses 65 "node.latency" -- machines perlmutter --set node.latency=fast
+    refuses 65 "--set" -- machines perlmutter --set nonsense
+}
+
+@test "a YAML bomb is refused at once" {
+    {
+        echo 'a: &a [x,x,x,x,x,x,x,x,x]'
+        for c in b c d e f g h i; do
+            p=$(echo "$c" | tr b-i a-h)
+            echo "$c: &$c [*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p]"
+        done
+    } > "$dir/bomb.yaml"
+    SECONDS=0
+    refuses 65 "bomb.yaml:1" -- machines "$dir/bomb.yaml"
+    refuses 65 "bomb.yaml:1" -- workloads "$dir/bomb.yaml"
+    [ $SECONDS -le 5 ]
+}
+@test "a YAML nested without end, and one that is too large" {
+    head -c 100000 /dev/zero | tr '\0' '[' > "$dir/deep.yaml"
+    refuses 65 "deep.yaml" -- workloads "$dir/deep.yaml"
+    head -c 20000000 /dev/zero | tr '\0' 'a' > "$dir/large.yaml"
+    refuses 65 "large.yaml" -- workloads "$dir/large.yaml"
+}
+
+@test "an output that cannot be written" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    for arguments in "machines perlmutter" "workloads gpt-5b" "layers" \
+        "collective --machine $one_line --op all_reduce --ranks 4 -b 1M -e 1M" \
+        "collective --machine $one_line --op all_reduce --ranks 4 -b 1M -e 1M --json" \
+        "schedule --workload gpt-tiny --gpus 2 --grid 1x1x2x1 --global-batch 4" \
+        "${small[*]} --gpus 2 --grid 1x1x2x1" "${small[*]} --gpus 2 --grid 1x1x2x1 --json"; do
+        status=0
+        # shellcheck disable=SC2086 # words
+        "$s4d" $arguments > /dev/full 2> "$dir/err" || status=$?
+        [ "$status" -eq 74 ] || { echo "$status: $arguments"; cat "$dir/err"; false; }
+        grep -q '^scale4d: ' "$dir/err"
+    done
+}

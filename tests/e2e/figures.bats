@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Figures: drawn, compared, interrupted and resumed.
+load lib
+
+# A small experiment in $dir/paper/small: two points, two series, on an ideal machine.
+experiment() {
+    fig=$dir/paper/small
+    mkdir -p "$fig"
+    cat > "$fig/experiment.yaml" <<END
+title: "A small one"
+machine: "$one_line"
+tolerance_percent: 0.1
+grid: auto
+global_batch: 16
+points:
+  - {workload: gpt-tiny, gpus: 4}
+  - {workload: gpt-tiny, gpus: 8}
+series:
+  - {name: overlap-all, title: "all", overlap: all}
+  - {name: blocking, title: "none", overlap: none}
+END
+    cat > "$fig/published.csv" <<'END'
+source,machine,devices,model,system,metric,value,unit,provenance,note
+made up for this test,none,4,gpt-tiny,none,sustained,0.001,PFLOP/s,unverified,"a number, to draw"
+END
+    cat > "$fig/plot.gp" <<'END'
+set datafile separator "\t"
+plot data skip 1 using 3:4 with points
+END
+    out=$dir/figures
+}
+draw() {
+    "$s4d" figure "$fig" --output "$out" "$@"
+}
+
+@test "a figure: data, report, png, svg, pdf; compared with what is expected" {
+    experiment
+    draw --accept
+    [ "$(wc -l < "$fig/expected.tsv")" -eq 5 ]
+    for suffix in png svg pdf; do
+        [ -s "$out/paper/small/small.$suffix" ]
+    done
+    grep -q 'unverified' "$out/paper/small/report.md"
+    [ "$(wc -l < "$out/paper/small/records.jsonl")" -eq 4 ]
+    draw > "$dir/second"
+    grep -q '4 of 4 points are finished already' "$dir/second"
+}
+@test "a figure that differs from what is expected: exit 1, and which row" {
+    experiment
+    draw --accept
+    sed -i '3s/blocking\|overlap-all/&x/' "$fig/expected.tsv"
+    status=0
+    draw > "$dir/out" 2> "$dir/err" || status=$?
+    [ "$status" -eq 1 ]
+    grep -q 'expected.tsv:3' "$dir/err"
+    grep -q -- '--accept' "$dir/err"
+}
+@test "other inputs are simulated anew, the others are kept" {
+    experiment
+    draw --accept
+    sed -i 's/gpus: 8}/gpus: 8, recompute: none}/' "$fig/experiment.yaml"
+    draw --accept > "$dir/out"
+    grep -q '2 of 4 points are finished already' "$dir/out"
+    sed -i 's/global_batch: 16/global_batch: 32/' "$fig/experiment.yaml"
+    draw --accept > "$dir/out"
+    ! grep -q 'finished already' "$dir/out"
+}
+@test "a half-written record is made again" {
+    experiment
+    draw --accept
+    records=$out/paper/small/records.jsonl
+    truncate -s -20 "$records"
+    draw > "$dir/out"
+    grep -q '3 of 4 points are finished already' "$dir/out"
+    [ "$(wc -l < "$records")" -eq 4 ]
+}
+@test "interrupted: exit 130, what is finished stays and is not redone" {
+    experiment
+    cat > "$fig/experiment.yaml" <<END
+title: "A long one"
+machine: perlmutter
+tolerance_percent: 0.1
+global_batch: 4096
+points:
+  - {workload: gpt-tiny, gpus: 4, grid: 1x1x4x1, global_batch: 4}
+  - {workload: gpt-40b, gpus: 4096, grid: auto}
+series:
+  - {name: overlap-all, title: "all", overlap: all}
+END
+    set -m # a process group of its own, as at a terminal
+    draw > "$dir/out" 2> "$dir/err" &
+    pid=$!
+    set +m
+    records=$out/paper/small/records.jsonl
+    for ((i = 0; i < 100; i++)); do
+        [ "$(cat "$records" 2> /dev/null | wc -l)" -lt 1 ] || break
+        sleep 0.1
+    done
+    kill -INT -- "-$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 130 ] || { echo "$status"; cat "$dir/err"; false; }
+    grep -q 'What is finished stays in' "$dir/err"
+    [ "$(grep -c 'stopped' "$dir/err")" -eq 1 ]
+    [ "$(wc -l < "$records")" -eq 1 ]
+    sed -i '/gpt-40b/d' "$fig/experiment.yaml"
+    draw --accept > "$dir/out"
+    grep -q '1 of 1 points are finished already' "$dir/out"
+}
+@test "a figure that cannot be written: exit 74" {
+    experiment
+    refuses 74 "/dev/null" -- figure "$fig" --output /dev/null
+}
+@test "no such figure, a key that is none, a grid that does not divide" {
+    experiment
+    refuses 65 "nothing" -- figure "$dir/nothing"
+    refuses 64 "folder" -- figure
+    sed -i 's/^tolerance_percent/tolerence_percent/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:3" "tolerance_percent?" -- figure "$fig" --output "$out"
+    experiment
+    sed -i 's/overlap: none/overlap: no/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:11" "overlap" -- figure "$fig" --output "$out"
+    experiment
+    sed -i 's/^machine:.*/machine: perlmuter/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:2" "perlmutter?" -- figure "$fig" --output "$out"
+}
+@test "gnuplot fails: exit 69, in its own words; data and report are there" {
+    experiment
+    echo 'plto data' > "$fig/plot.gp"
+    status=0
+    draw --accept > "$dir/out" 2> "$dir/err" || status=$?
+    [ "$status" -eq 69 ]
+    grep -q 'plto' "$dir/err"
+    [ -s "$out/paper/small/data.tsv" ]
+    [ -s "$out/paper/small/report.md" ]
+}
+@test "--draw-only simulates nothing" {
+    experiment
+    refuses 65 "no record of gpt-tiny on 4 GPUs" "--draw-only" -- figure "$fig" --output "$out" --draw-only
+    draw --accept
+    rm "$out"/paper/small/small.*
+    draw --draw-only
+    [ -s "$out/paper/small/small.png" ]
+}
