@@ -142,12 +142,12 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
     ! cmp -s sim/machines/perlmutter.yaml "$dir/m.yaml"
 }
 @test "machine: a number without its unit" {
-    machine_with 's/25 GB\/s/25/'
-    refuses 65 "m.yaml:" "'25'" "GB/s" -- machines "$dir/m.yaml"
+    machine_with 's/value: 200 Gb\/s/value: 200/'
+    refuses 65 "m.yaml:" "'200'" "Gb/s" -- machines "$dir/m.yaml"
 }
 @test "machine: an unknown unit, bits or bytes are not guessed" {
-    machine_with 's/25 GB\/s/25 Gbps/'
-    refuses 65 "m.yaml:" "'25 Gbps'" -- machines "$dir/m.yaml"
+    machine_with 's/value: 200 Gb\/s/value: 200 Gbps/'
+    refuses 65 "m.yaml:" "'200 Gbps'" -- machines "$dir/m.yaml"
 }
 @test "machine: a missing section" {
     sed '/^fabric:/,/^[a-z]/{/^fabric:/d;/^ /d}' sim/machines/perlmutter.yaml > "$dir/m.yaml"
@@ -155,7 +155,7 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
 }
 @test "machine: a key too many" {
     (cat sim/machines/perlmutter.yaml; echo 'fabrik: 1') > "$dir/m.yaml"
-    refuses 65 "m.yaml:" "'fabrik'" "fabric?" -- machines "$dir/m.yaml"
+    refuses 65 "m.yaml:" "fabrik" "fabric?" -- machines "$dir/m.yaml"
 }
 @test "machine: a truncated file" {
     size=$(stat -c %s sim/machines/perlmutter.yaml)
@@ -165,15 +165,16 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
     done
 }
 @test "machine: a line with an unknown key, without a value, without a unit" {
-    refuses 65 "topologi" -- machines synthetic:topologi=ring
+    refuses 65 "latenzy" -- machines synthetic:topology=single-switch,nodes=4,nic=50GB/s,latency=500ns,peak=312TFLOP/s,latenzy=1us
+    refuses 65 ": missing" -- machines synthetic:nodes=4
     refuses 65 "nic" -- machines synthetic:topology=single-switch,nodes=4,nic=50,latency=500ns,peak=312TFLOP/s
     refuses 65 "nodes" -- machines synthetic:topology=single-switch,nodes=,nic=50GB/s,latency=500ns,peak=312TFLOP/s
     refuses 65 "topology" "'mesh'" -- machines synthetic:topology=mesh,nodes=4,nic=50GB/s,latency=500ns,peak=312TFLOP/s
 }
 @test "machine: --set of an unknown key, and of a bad value" {
-    refuses 65 "nonsense" -- machines perlmutter --set nonsense=1
-    refuses 65 "node.latency" -- machines perlmutter --set node.latency=fast
-    refuses 65 "--set" -- machines perlmutter --set nonsense
+    refuses 64 "--set" "'nonsense'" -- machines perlmutter --set nonsense=1
+    refuses 64 "--set node.latency_s" "'fast'" -- machines perlmutter --set node.latency_s=fast
+    refuses 64 "--set" "'nonsense'" -- machines perlmutter --set nonsense
 }
 
 @test "a YAML bomb is refused at once" {
