@@ -49,7 +49,8 @@ struct s4d_case s4d_case_default(int heads, int x, int y, int z, int data)
 static void tokens_of(void *context, int iteration, int64_t sequence, int32_t *tokens, int count)
 {
     const struct s4d_case *c = context;
-    (void)iteration;
+    if (c->fresh)
+        sequence += (int64_t)iteration * c->options.global_batch;
     for (int i = 0; i < count; i++) {
         uint64_t index = (uint64_t)(sequence * count + i);
         tokens[i] = (int32_t)(s4d_uniform_at(11, index) * c->model.vocab_size);
@@ -186,10 +187,10 @@ void s4d_train_reference(const struct s4d_case *c, struct s4d_trained *out)
     int row = c->model.seq_length + 1;
     int32_t *tokens = s4d_malloc((size_t)(o->global_batch * row) * sizeof *tokens);
     initialise(r, c);
-    for (int b = 0; b < o->global_batch; b++)
-        tokens_of((void *)c, 0, b, tokens + b * row, row);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < c->iterations; i++) {
+        for (int b = 0; b < o->global_batch; b++)
+            tokens_of((void *)c, i, b, tokens + b * row, row);
         out->loss[i] = s4d_reference_gradient(r, tokens, o->global_batch);
         out->grad_norm[i] = s4d_reference_update(r, &adamw);
     }

@@ -7,8 +7,8 @@
 #include "schedule/program.h"
 #include "tests/lib/interpreter.h"
 
-/* What is trained, and how. Tokens: random but fixed ones, the same sequences every iteration; a
- * fraction `dropped` of them is -1. */
+/* What is trained, and how. Tokens: random but fixed ones, the same sequences every iteration
+ * unless `fresh`; a fraction `dropped` of them is -1. */
 struct s4d_case {
     struct s4d_model model;
     struct s4d_grid grid;
@@ -16,6 +16,7 @@ struct s4d_case {
     struct s4d_interpreter_options run;
     int iterations;
     double dropped;
+    bool fresh;
 };
 
 /* A GPT of 2 layers, hidden size 4 * heads, mlp 3 * hidden size, sequences of 8 of a vocabulary of
