@@ -76,6 +76,36 @@ struct search {
     long steps;
 };
 
+static void add_cycle(struct search *s, const int *order)
+{
+    size_t n = (size_t)s->n;
+    if (s->n_cycles == s->cap_cycles) {
+        s->cap_cycles = s->cap_cycles ? 2 * s->cap_cycles : 16;
+        s->cycle = s4d_realloc(s->cycle, (size_t)s->cap_cycles * n * sizeof(int));
+    }
+    memcpy(s->cycle + (size_t)s->n_cycles++ * n, order, n * sizeof(int));
+}
+
+static int common_divisor(int a, int b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* Cycles that always go `step` positions on: no two share an edge. In a large node they come first,
+ * since the walks that fit into the candidates all begin alike. */
+static void add_regular_cycles(struct search *s, int *order)
+{
+    for (int step = 1; step < s->n; step++) {
+        bool whole = common_divisor(step, s->n) == 1;
+        for (int i = 0; i < s->n; i++) {
+            order[i] = (int)((long)i * step % s->n);
+            whole = whole && s->copies[order[i] * s->n + (order[i] + step) % s->n] > 0;
+        }
+        if (whole)
+            add_cycle(s, order);
+    }
+}
+
 /* Extends the walk in `order`, of which `at` positions are set, to cycles over existing edges. */
 static void find_cycles(struct search *s, int *order, bool *used, int at)
 {
@@ -83,13 +113,8 @@ static void find_cycles(struct search *s, int *order, bool *used, int at)
         return;
     int n = s->n, last = order[at - 1];
     if (at == n) {
-        if (s->copies[last * n] == 0)
-            return;
-        if (s->n_cycles == s->cap_cycles) {
-            s->cap_cycles = s->cap_cycles ? 2 * s->cap_cycles : 16;
-            s->cycle = s4d_realloc(s->cycle, (size_t)s->cap_cycles * (size_t)n * sizeof(int));
-        }
-        memcpy(s->cycle + (size_t)s->n_cycles++ * (size_t)n, order, (size_t)n * sizeof(int));
+        if (s->copies[last * n] > 0)
+            add_cycle(s, order);
         return;
     }
     for (int next = 1; next < n; next++) {
@@ -182,6 +207,8 @@ static void try_width(struct s4d_rings *rings, const int *bricks, int n, int wid
     s.chosen = s4d_malloc((size_t)(s.bound + 1) * sizeof(int));
     s.best = s4d_malloc((size_t)(s.bound + 1) * sizeof(int));
     if (s.bound * width > rings->n_rings * rings->width) {
+        if (n > 8)
+            add_regular_cycles(&s, order);
         find_cycles(&s, order, used, 1);
         pack(&s, 0);
     }
