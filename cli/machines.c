@@ -87,12 +87,26 @@ static void add_points(json_t *values, const struct s4d_machine *m)
     }
 }
 
+static json_t *describe_node(const struct s4d_node *node)
+{
+    json_t *links = json_array(), *nics = json_array(), *map = json_array();
+    for (int i = 0; i < node->n_links; i++)
+        json_array_append_new(
+            links, json_pack("[i, i, i]", node->link[i].a, node->link[i].b, node->link[i].bricks));
+    for (int i = 0; i < node->n_nics; i++)
+        json_array_append_new(nics, json_integer(node->nic[i].device));
+    for (int i = 0; i < node->devices; i++)
+        json_array_append_new(map, json_integer(node->rank_to_device[i]));
+    return json_pack("{s:o, s:o, s:o}", "links_a_b_bricks", links, "nics", nics, "rank_to_device",
+                     map);
+}
+
 static json_t *summary(const struct s4d_machine *m)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "name", m->name, "description",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "name", m->name, "description",
                      m->description, "device", m->device.name, "topology", m->fabric.topology,
-                     "hash", m->hash, "nodes", m->fabric.nodes, "devices_per_node",
-                     m->node.devices);
+                     "hash", m->hash, "nodes", m->fabric.nodes, "devices_per_node", m->node.devices,
+                     "node", describe_node(&m->node));
 }
 
 static int print_record(const struct s4d_machine *m, int argc, char **argv, struct s4d_error *err)

@@ -90,13 +90,14 @@ int s4d_read_int(const struct s4d_yaml_node *scalar, int64_t min, int64_t max, i
     return 0;
 }
 
-int s4d_read_value(const struct s4d_yaml_node *scalar, const char *key, double *value,
+int s4d_read_value(const struct s4d_yaml_node *list, int i, const char *key, double *value,
                    struct s4d_error *err)
 {
+    const struct s4d_yaml_node *scalar = list->child[i];
     struct s4d_error inner = {0};
     if (scalar->kind != S4D_YAML_SCALAR)
-        return s4d_yaml_fail(scalar, err, "expected a value, found %s", kind_names[scalar->kind]);
-    return s4d_parse_quantity(key, scalar->text, value, &inner) ? relay(scalar, &inner, err) : 0;
+        return s4d_yaml_fail(list, err, "expected values, found %s", kind_names[scalar->kind]);
+    return s4d_parse_quantity(key, scalar->text, value, &inner) ? relay(list, &inner, err) : 0;
 }
 
 int s4d_read_name(const struct s4d_yaml_node *mapping, const char *key, char *text, size_t size,
@@ -117,12 +118,13 @@ int s4d_read_quantity(const struct s4d_yaml_node *mapping, const char *key, stru
                       struct s4d_error *err)
 {
     const struct s4d_yaml_node *value;
-    return s4d_read_only(mapping, quantity_keys, 3, err) ||
-                   s4d_read_child(mapping, "value", S4D_YAML_SCALAR, &value, err) ||
-                   s4d_read_value(value, key, &q->value, err) ||
-                   s4d_read_origin(mapping, &q->tag, &q->source, err)
-               ? -1
-               : 0;
+    struct s4d_error inner = {0};
+    if (s4d_read_only(mapping, quantity_keys, 3, err) ||
+        s4d_read_child(mapping, "value", S4D_YAML_SCALAR, &value, err))
+        return -1;
+    if (s4d_parse_quantity(key, value->text, &q->value, &inner))
+        return relay(mapping, &inner, err);
+    return s4d_read_origin(mapping, &q->tag, &q->source, err);
 }
 
 static int read_list(const struct s4d_yaml_node *mapping, const struct s4d_machine_field *field,
@@ -136,7 +138,7 @@ static int read_list(const struct s4d_yaml_node *mapping, const struct s4d_machi
         return s4d_yaml_fail(list, err, "expected %d values, [LL, LL128, Simple]; found %d",
                              field->count, list->n);
     for (int i = 0; i < field->count; i++) {
-        if (s4d_read_value(list->child[i], field->key, &q[i].value, err) ||
+        if (s4d_read_value(list, i, field->key, &q[i].value, err) ||
             s4d_read_origin(mapping, &q[i].tag, &q[i].source, err))
             return -1;
     }
@@ -178,13 +180,13 @@ int s4d_read_curve(const struct s4d_yaml_node *mapping, const char *key_x, const
     curve->y = s4d_calloc((size_t)x->n + 1, sizeof *curve->y);
     curve->n = x->n;
     for (int i = 0; i < x->n; i++) {
-        if (s4d_read_value(x->child[i], key_x, &curve->x[i], err) ||
-            s4d_read_value(y->child[i], key_y, &curve->y[i], err))
+        if (s4d_read_value(x, i, key_x, &curve->x[i], err) ||
+            s4d_read_value(y, i, key_y, &curve->y[i], err))
             return -1;
         if (!(curve->x[i] > (i ? curve->x[i - 1] : 0)) || isinf(curve->x[i]))
-            return s4d_yaml_fail(x->child[i], err, "expected values above 0, each above the last");
+            return s4d_yaml_fail(x, err, "expected values above 0, each above the last");
         if (!(curve->y[i] > 0) || isinf(curve->y[i]))
-            return s4d_yaml_fail(y->child[i], err, "expected values above 0");
+            return s4d_yaml_fail(y, err, "expected values above 0");
     }
     return 0;
 }

@@ -17,8 +17,8 @@ int s4d_read_origin(const struct s4d_yaml_node *mapping, enum s4d_tag *tag, char
                     struct s4d_error *err);
 int s4d_read_int(const struct s4d_yaml_node *scalar, int64_t min, int64_t max, int *value,
                  struct s4d_error *err);
-/* A scalar in the unit of the suffix of `key`. */
-int s4d_read_value(const struct s4d_yaml_node *scalar, const char *key, double *value,
+/* Element i of a list, in the unit of the suffix of `key`. */
+int s4d_read_value(const struct s4d_yaml_node *list, int i, const char *key, double *value,
                    struct s4d_error *err);
 int s4d_read_name(const struct s4d_yaml_node *mapping, const char *key, char *text, size_t size,
                   struct s4d_error *err);

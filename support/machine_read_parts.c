@@ -237,13 +237,13 @@ static int read_efficiency_rows(struct s4d_efficiency_table *t, const struct s4d
     t->row = s4d_realloc(t->row, (size_t)(t->n + x->n) * sizeof *t->row);
     for (int i = 0; i < x->n; i++) {
         double last = i ? row.bytes : 0;
-        if (s4d_read_value(x->child[i], "size_bytes", &row.bytes, err) ||
-            s4d_read_value(y->child[i], "efficiency", &row.efficiency, err))
+        if (s4d_read_value(x, i, "size_bytes", &row.bytes, err) ||
+            s4d_read_value(y, i, "efficiency", &row.efficiency, err))
             return -1;
         if (!(row.bytes > last) || isinf(row.bytes))
-            return s4d_yaml_fail(x->child[i], err, "expected sizes above 0, each above the last");
+            return s4d_yaml_fail(x, err, "expected sizes above 0, each above the last");
         if (!(row.efficiency > 0 && row.efficiency <= 4))
-            return s4d_yaml_fail(y->child[i], err, "expected above 0 and at most 4");
+            return s4d_yaml_fail(y, err, "expected above 0 and at most 4");
         t->row[t->n++] = row;
     }
     return 0;
