@@ -7,6 +7,11 @@
  * puts the same block in a step at proportionally fewer bytes. So rows and calls are compared by
  * bytes per channel.
  *
+ * Between measured rank counts the efficiency is interpolated in log2 ranks; outside them the
+ * nearest count stands in at the same block a step, bytes / ranks: a step then costs the same, and
+ * so does a byte of bus bandwidth. (At the same bytes a ring of four times the ranks would be given
+ * steps of a quarter of the block for the price of whole ones.)
+ *
  * Below the smallest row the time falls in a straight line to the library's latency at 0 bytes:
  * T(b) = a (1 - b/b0) + (b/b0) T(b0). With clamped efficiency the second term is the volume's time;
  * the first is `latency_part` times a. Clamping alone would let small messages cost nothing. */
@@ -67,7 +72,8 @@ struct s4d_efficiency s4d_efficiency_lookup(const struct s4d_efficiency_table *t
     }
     double x = per_channel(bytes, members_per_node);
     if (below == 0 || above == 0) {
-        struct s4d_efficiency e = along_bytes(t, below ? below : above, x);
+        int nearest = below ? below : above;
+        struct s4d_efficiency e = along_bytes(t, nearest, x * nearest / ranks);
         e.extrapolated = true;
         return e;
     }
