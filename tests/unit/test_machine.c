@@ -345,7 +345,8 @@ static void count(void *context, const char *key, enum s4d_tag tag, const char *
 }
 
 /* small.yaml: 10 device quantities, a curve and two passes of attention; layout, 3 node quantities,
- * 1 kind of links; nodes, latency and 7 parameters; 18 latencies, 7 bandwidths and a table. */
+ * 1 kind of links; nodes, latency and 7 parameters; 18 latencies of the library and 8 more of its
+ * constants, a table. */
 static void test_visit_and_print(void **state)
 {
     (void)state;
@@ -354,7 +355,7 @@ static void test_visit_and_print(void **state)
     int n[2] = {0, 0};
     assert_int_equal(s4d_machine_parse(&m, "small.yaml", small, small_n, NULL, 0, &err), 0);
     s4d_machine_visit(&m, count, n);
-    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 3 + 1 + 2 + 7 + 18 + 7 + 1);
+    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 3 + 1 + 2 + 7 + 18 + 8 + 1);
     assert_int_equal(n[1], 1 + 2 + 1 + 1);
     char *text = NULL;
     size_t size = 0;
