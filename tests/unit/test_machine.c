@@ -123,8 +123,8 @@ static void test_refused(void **state)
         {"value: 8, tag", "value: 8.5, tag", "small.yaml:26", "integer"},
         {"name: nccl", "name: mpi", "small.yaml:36", "nccl or ideal"},
         {"[1 us, 2 us, 3 us]", "[1 us, 2 us]", "small.yaml:38", "3 values"},
-        {"op: all-gather", "op: gather", "small.yaml:53", "all-gather"},
-        {"efficiency: [0.1, 0.7]", "efficiency: [0.1, 9]", "small.yaml:53", "at most 4"},
+        {"op: all-gather", "op: gather", "small.yaml:54", "all-gather"},
+        {"efficiency: [0.1, 0.7]", "efficiency: [0.1, 9]", "small.yaml:54", "at most 4"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct s4d_machine m;
