@@ -3,6 +3,7 @@
  * of schedule/order.c or schedule/plan.c cannot hide. */
 #include "schedule/check.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct checking {
     int *known;           /* [op][stream]: the latest op of the stream that is surely done before
                              op starts, numbered over both iterations; -1: none */
     struct uses *uses;    /* by storage */
+    struct span *spans;   /* of every storage, iterations 0 and 1 */
     struct s4d_error *err;
 };
 
@@ -196,24 +198,38 @@ static int check_reads(struct checking *c, int storage)
     return 0;
 }
 
-/* Every use of storage a in iteration ia is done before every use of storage b in ib. */
-static bool all_before(const struct checking *c, int a, int ia, int b, int ib)
+/* The uses of one storage in one iteration: the last op that uses it on each stream (-1: none), and
+ * what is known to be done before any of them starts. */
+struct span {
+    int last[S4D_STREAMS], known[S4D_STREAMS];
+};
+
+static struct span span_of(const struct checking *c, int storage, int iteration)
 {
-    int last[S4D_STREAMS];
-    memset(last, -1, sizeof last);
-    for (int i = 0; i < c->uses[a].n; i++) {
-        int op = c->uses[a].v[i].op, *l = &last[c->p->ops[op % c->n].stream];
-        if (op / c->n == ia && op > *l)
-            *l = op;
+    struct span span;
+    for (int s = 0; s < S4D_STREAMS; s++) {
+        span.last[s] = -1;
+        span.known[s] = INT_MAX;
     }
-    for (int i = 0; i < c->uses[b].n; i++) {
-        int op = c->uses[b].v[i].op;
-        if (op / c->n != ib)
+    for (int i = 0; i < c->uses[storage].n; i++) {
+        int op = c->uses[storage].v[i].op, *last = &span.last[c->p->ops[op % c->n].stream];
+        if (op / c->n != iteration)
             continue;
+        if (op > *last)
+            *last = op;
         for (int s = 0; s < S4D_STREAMS; s++)
-            if (last[s] > c->known[(size_t)op * S4D_STREAMS + s])
-                return false;
+            if (c->known[(size_t)op * S4D_STREAMS + s] < span.known[s])
+                span.known[s] = c->known[(size_t)op * S4D_STREAMS + s];
     }
+    return span;
+}
+
+/* Every use of a is done before every use of b. */
+static bool all_before(const struct span *a, const struct span *b)
+{
+    for (int s = 0; s < S4D_STREAMS; s++)
+        if (a->last[s] > b->known[s])
+            return false;
     return true;
 }
 
@@ -222,8 +238,9 @@ static int check_pair(struct checking *c, int a, int b)
     const struct s4d_storage *x = &c->p->storages[a], *y = &c->p->storages[b];
     if (c->uses[a].n == 0 || c->uses[b].n == 0)
         return 0;
-    bool ab = all_before(c, a, 0, b, 0) && all_before(c, b, 0, a, 1);
-    bool ba = all_before(c, b, 0, a, 0) && all_before(c, a, 0, b, 1);
+    const struct span *u = &c->spans[2 * a], *v = &c->spans[2 * b]; /* of both iterations */
+    bool ab = all_before(&u[0], &v[0]) && all_before(&v[0], &u[1]);
+    bool ba = all_before(&v[0], &u[0]) && all_before(&u[0], &v[1]);
     if (!x->persistent && !y->persistent && (ab || ba))
         return 0;
     return s4d_fail(c->err, S4D_EXIT_BUG, "memory plan",
@@ -249,8 +266,12 @@ static int check_plan(struct checking *c)
     const struct s4d_program *p = c->p;
     int n = p->n_storages, rc = 0;
     struct planned *order = s4d_malloc((size_t)n * sizeof *order);
-    for (int i = 0; i < n; i++)
+    c->spans = s4d_malloc(2 * (size_t)n * sizeof *c->spans);
+    for (int i = 0; i < n; i++) {
         order[i] = (struct planned){i, p->storages[i].offset};
+        c->spans[2 * i] = span_of(c, i, 0);
+        c->spans[2 * i + 1] = span_of(c, i, 1);
+    }
     qsort(order, (size_t)n, sizeof *order, by_offset);
     for (int i = 0; i < n && rc == 0; i++) {
         const struct s4d_storage *s = &p->storages[order[i].storage];
@@ -299,6 +320,7 @@ int s4d_check(const struct s4d_program *program, struct s4d_error *err)
         free(c.uses[s].v);
     free(c.uses);
     free(c.known);
+    free(c.spans);
     return rc;
 }
 

@@ -92,7 +92,8 @@ static int check_access(const struct s4d_program *p, int op, int k, struct s4d_e
         return 0;
     if (u->tensor < 0 || u->tensor >= p->n_tensors)
         return s4d_check_fail(p, op, err, "operand %s: expected a tensor, got %d", name, u->tensor);
-    bool accumulates = x->kind == S4D_OP_GEMM ? x->c.gemm.beta != 0 : x->c.norm2.accumulate;
+    bool accumulates = (x->kind == S4D_OP_GEMM && x->c.gemm.beta != 0) ||
+                       (x->kind == S4D_OP_SQUARED_NORM && x->c.norm2.accumulate);
     char a = info->operand[k].access;
     enum s4d_access expected = a == 'r'                  ? S4D_READ
                                : a == 'w'                ? S4D_WRITE
