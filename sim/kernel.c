@@ -2,6 +2,8 @@
 #include "sim/kernel.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 typedef double (*rule)(const struct s4d_device *d, const struct s4d_machine *m,
                        const struct s4d_program *p, const struct s4d_op *op);
@@ -87,6 +89,20 @@ static const rule rules[] = {
     [S4D_CLASS_GEMM] = gemm_s, [S4D_CLASS_ATTENTION] = attention_s, [S4D_CLASS_KERNEL] = memory_s,
     [S4D_CLASS_COPY] = copy_s, [S4D_CLASS_HOST] = host_s,
 };
+
+int s4d_kernels_check(const struct s4d_kernels *k, const struct s4d_options *options,
+                      struct s4d_error *err)
+{
+    const struct s4d_device *d = &k->machine->device;
+    char types[40], type[8];
+    snprintf(types, sizeof types, " %s ", d->compute_types);
+    snprintf(type, sizeof type, " %s ", s4d_type_names[options->precision]);
+    if (d->compute_types[0] == '\0' || strstr(types, type))
+        return 0;
+    s4d_fail(err, S4D_EXIT_DATA, "--precision", "machine %s has rates for %s only, found %s",
+             k->machine->name, d->compute_types, s4d_type_names[options->precision]);
+    return s4d_hint(err, "a machine file with that type's rates is needed");
+}
 
 double s4d_kernel_time_s(const struct s4d_kernels *k, const struct s4d_program *p,
                          const struct s4d_op *op)

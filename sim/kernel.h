@@ -21,6 +21,11 @@ struct s4d_kernels {
     const struct s4d_machine *machine;
 };
 
+/* Whether the machine's rates are of the program's working type (options.precision). 0, or -1 (exit
+ * 65). */
+int s4d_kernels_check(const struct s4d_kernels *k, const struct s4d_options *options,
+                      struct s4d_error *err);
+
 /* Seconds of a compute, copy or host op on a device of speed 1; not for collectives. */
 double s4d_kernel_time_s(const struct s4d_kernels *k, const struct s4d_program *p,
                          const struct s4d_op *op);

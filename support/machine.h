@@ -97,6 +97,7 @@ struct s4d_library {
 
 struct s4d_device {
     char name[64];
+    char compute_types[32]; /* element types that the rates are of, "bf16 f16"; "": all */
     struct s4d_quantity peak_flops_per_s;          /* advertised, dense, in the compute type */
     struct s4d_quantity peak_measured_flops_per_s; /* the best GEMM */
     struct s4d_quantity memory_bytes;              /* infinity: unlimited */

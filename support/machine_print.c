@@ -229,8 +229,9 @@ void s4d_machine_print(const struct s4d_machine *m, FILE *out)
 {
     struct walk w = {print_entry, out};
     fprintf(out, "# %s: %s\n", m->name, m->description);
-    fprintf(out, "# device %s, topology %s, library %s, contents %s\n", m->device.name,
-            m->fabric.topology, m->library.name, m->hash);
+    fprintf(out, "# device %s (%s), topology %s, library %s, contents %s\n", m->device.name,
+            m->device.compute_types[0] ? m->device.compute_types : "any type", m->fabric.topology,
+            m->library.name, m->hash);
     fprintf(out, "%-52s %-16s %-9s %s\n", "# key", "value", "tag", "source");
     walk_all(m, &w);
 }

@@ -68,18 +68,37 @@ static int read_attention_row(struct s4d_device *d, const struct s4d_yaml_node *
     return 0;
 }
 
+/* [bf16, f16]: joined by spaces. */
+static int read_types(struct s4d_device *d, const struct s4d_yaml_node *list, struct s4d_error *err)
+{
+    static const char *const types[] = {"f64", "f32", "bf16", "f16"};
+    size_t n = 0;
+    for (int i = 0; i < list->n; i++) {
+        const struct s4d_yaml_node *node = list->child[i];
+        bool known = false;
+        for (int j = 0; j < 4; j++)
+            known = known || (node->kind == S4D_YAML_SCALAR && strcmp(node->text, types[j]) == 0);
+        if (!known || i == 4)
+            return s4d_yaml_fail(list, err, "expected some of f64, f32, bf16, f16, each once");
+        n += (size_t)snprintf(d->compute_types + n, sizeof d->compute_types - n, "%s%s",
+                              i ? " " : "", node->text);
+    }
+    return list->n > 0 ? 0 : s4d_yaml_fail(list, err, "expected at least one type");
+}
+
 int s4d_read_device(struct s4d_machine *m, const struct s4d_yaml_node *section,
                     struct s4d_error *err)
 {
-    static const char *const others[] = {"name", "memory_efficiency", "attention"};
+    static const char *const others[] = {"name", "compute_types", "memory_efficiency", "attention"};
     static const char *const curve_keys[] = {"tag", "source", "size_bytes", "part"};
     struct s4d_device *d = &m->device;
     const char *keys[KEYS];
-    const struct s4d_yaml_node *curve, *rows;
-    int n = known_keys(m, "device", others, 3, keys);
+    const struct s4d_yaml_node *types, *curve, *rows;
+    int n = known_keys(m, "device", others, 4, keys);
     if (s4d_read_only(section, keys, n, err) ||
         s4d_read_name(section, "name", d->name, sizeof d->name, err) ||
-        s4d_read_fields(m, "device", section, err) ||
+        s4d_read_child(section, "compute_types", S4D_YAML_SEQUENCE, &types, err) ||
+        read_types(d, types, err) || s4d_read_fields(m, "device", section, err) ||
         s4d_read_child(section, "memory_efficiency", S4D_YAML_MAPPING, &curve, err) ||
         s4d_read_only(curve, curve_keys, 4, err) ||
         s4d_read_curve(curve, "size_bytes", "part", &d->memory_efficiency, err) ||

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -152,6 +153,22 @@ static void test_perlmutter_gemm(void **state)
     s4d_machine_free(&m);
 }
 
+static void test_types(void **state)
+{
+    (void)state;
+    struct s4d_machine m = round_machine();
+    struct s4d_kernels k = {&m};
+    struct s4d_options o = {.precision = S4D_F32};
+    struct s4d_error err = {0};
+    assert_int_equal(s4d_kernels_check(&k, &o, &err), 0); /* no list: every type */
+    strcpy(m.device.compute_types, "bf16 f16");
+    assert_int_equal(s4d_kernels_check(&k, &o, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_DATA);
+    assert_non_null(strstr(err.text, "bf16 f16"));
+    o.precision = S4D_F16;
+    assert_int_equal(s4d_kernels_check(&k, &o, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_copy_and_host),
         cmocka_unit_test(test_perlmutter_gemm),
+        cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

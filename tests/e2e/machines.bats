@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# scale4d machines, fabrics and route from the command line.
+
+load lib
+
+@test "machines: a line each" {
+    "$s4d" machines > "$dir/out"
+    grep -qE '^perlmutter +1536 +4  A100' "$dir/out"
+    [ "$("$s4d" machines --json | wc -l)" -eq "$(grep -c -v '^#' "$dir/out")" ]
+}
+
+@test "machines: every value of one with its tag and source" {
+    "$s4d" machines perlmutter > "$dir/out"
+    grep -qE '^device.launch_s +2.7 us +read +eth-cscs' "$dir/out"
+    grep -qE '^fabric.global_links_per_group +292 +assumed +[^ ]' "$dir/out"
+    bad=$(grep -v '^#' "$dir/out" |
+        grep -vE ' +[^ ].* (read|secondary|derived|measured|fitted|assumed) +[^ ]') || true
+    [ -z "$bad" ] || { echo "$bad"; false; }
+}
+
+@test "machines: every printed quantity may be written back with --set" {
+    "$s4d" machines perlmutter | grep -vE '^#|\[| a curve | a table | layout|node.layout' |
+        sed -E 's/^([^ ]+) +([^ ]+( [A-Za-z]+\/?s?)?)  +.*/\1=\2/' > "$dir/settings"
+    [ "$(wc -l < "$dir/settings")" -ge 40 ]
+    while read -r setting; do
+        "$s4d" machines perlmutter --set "$setting" > "$dir/out" || { echo "$setting"; false; }
+        grep -F "${setting%%=*} " "$dir/out" | grep -qE 'assumed +--set' || { echo "$setting"; false; }
+    done < "$dir/settings"
+}
+
+@test "machines: SCALE4D_MACHINES is another folder; a file needs no folder" {
+    cp sim/machines/perlmutter.yaml "$dir/mine.yaml"
+    SCALE4D_MACHINES=$dir "$s4d" machines mine | head -n 1 | grep -q '^# mine: '
+    "$s4d" machines "$dir/mine.yaml" | head -n 1 | grep -q '^# mine: '
+    refuses 65 "unknown machine 'mine'" -- machines mine
+}
+
+@test "machines: what is refused" {
+    refuses 65 "unknown machine" "did you mean perlmutter?" -- machines perlmuter
+    refuses 64 "--set device.launch_s" "time" -- machines perlmutter --set device.launch_s=3
+    refuses 64 "unknown key" "did you mean device.launch_s?" -- machines perlmutter --set device.launch=3us
+    refuses 64 "--set" "name of a machine" -- machines --set device.launch_s=3us
+    refuses 65 "synthetic: nic" "more than 0" -- machines "${one_line/50GB/0GB}"
+    refuses 65 "unknown topology" -- machines "${one_line/single-switch/hypercube}"
+    refuses 65 "fabric.colour" "unknown key" -- machines "$one_line,colour=4"
+    refuses 65 "fabric.nodes_per_group" "missing" -- machines "${one_line/single-switch/dragonfly},groups=4"
+    sed 's/global_links_per_group/global_links/' sim/machines/perlmutter.yaml > "$dir/m.yaml"
+    refuses 65 "m.yaml:" "fabric.global_links" "unknown key" -- machines "$dir/m.yaml"
+    head -c 4000 sim/machines/perlmutter.yaml > "$dir/cut.yaml"
+    refuses 65 "cut.yaml:" -- machines "$dir/cut.yaml"
+}
+
+@test "fabrics: a line each, the parameters of one" {
+    "$s4d" fabrics | grep -qE '^single-switch +[^ ]'
+    "$s4d" fabrics dragonfly | grep -qE '^  global_links_per_group +[^ ]'
+    "$s4d" fabrics --json | grep -q '"name": "dragonfly"'
+    refuses 64 "unknown fabric 'torus'" -- fabrics torus
+}
+
+@test "route: the links with capacities, in a node and across groups" {
+    "$s4d" route --machine perlmutter 0 3 | grep -qE '^n0.gpu0->gpu3 +node +80.0 GB/s +1$'
+    "$s4d" route --machine perlmutter 0 515 | grep -v '^#' | cut -d' ' -f1 > "$dir/links"
+    printf '%s\n' n0.nic0.out group0.switch0.out group0.out group1.in group1.switch3.in n128.nic3.in |
+        cmp - "$dir/links"
+    [ "$("$s4d" route --machine perlmutter 0 515 --json | grep -o '"weight"' | wc -l)" -eq 6 ]
+}
+
+@test "route: what is refused" {
+    refuses 64 "--machine" "missing" -- route 0 1
+    refuses 64 "two ranks" -- route --machine perlmutter 0
+    refuses 64 "first rank" -- route --machine perlmutter x 1
+    refuses 64 "second rank" "[0, 6143]" -- route --machine perlmutter 0 6144
+    refuses 64 "different" -- route --machine perlmutter 7 7
+    refuses 65 "has 1536 nodes" -- route --machine perlmutter --gpus 6145 0 1
+    refuses 64 "--gpus" -- route --machine perlmutter --gpus 0 0 1
+}
