@@ -156,8 +156,8 @@ void s4d_finish_params(struct s4d_builder *b)
         int64_t rows = flat ? s4d_block_rows(b, i) : 1,
                 cols = flat ? s4d_block_cols(b, i) : q->shard_elements;
         q->master = s4d_add_tensor(b, q->name, b->master[flat], acc, q->flat_offset, rows, cols);
-        q->gradient =
-            s4d_add_tensor(b, q->name, b->gradient[flat], acc, q->flat_offset, rows, cols);
+        q->gradient = s4d_add_tensor(b, s4d_name(b, q->name, ".gradient"), b->gradient[flat], acc,
+                                     q->flat_offset, rows, cols);
         q->working = flat || compute == acc ? q->master
                                             : s4d_add_tensor(b, q->name, b->working, compute,
                                                              q->flat_offset, rows, cols);

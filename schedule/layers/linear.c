@@ -49,8 +49,8 @@ static int input_gradient(struct s4d_builder *b, struct s4d_linear *l, int d_out
                           int *reduce)
 {
     const struct s4d_tensor *input = &b->p->tensors[l->input];
-    int d_input =
-        s4d_new(b, l->label, S4D_ROLE_ACTIVATION, input->type, input->shape[0], input->shape[1]);
+    int d_input = s4d_new(b, s4d_name(b, l->label, ".dx"), S4D_ROLE_ACTIVATION, input->type,
+                          input->shape[0], input->shape[1]);
     s4d_gemm(b, d_output, false, block, true, d_input, false);
     *reduce = s4d_all_reduce(b, S4D_AXIS(l->out_axis), d_input, S4D_SUM);
     return d_input;
