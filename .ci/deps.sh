@@ -26,6 +26,8 @@ figures  gnuplot        gnuplot-nox      command -v gnuplot
 test     gnuplot        gnuplot-nox      command -v gnuplot
 test     cmocka         libcmocka-dev    pkg-config --exists cmocka
 test     bats           bats             command -v bats
+test     python3        python3          command -v python3
+test     git            git              command -v git
 test     clang          clang            command -v clang++
 test     libFuzzer      libclang-rt-dev  ls $(clang -print-resource-dir)/lib/linux/*fuzzer*
 test     clang-format   clang-format     command -v clang-format
@@ -62,7 +64,7 @@ fi
 sudo=
 [ "$(id -u)" -eq 0 ] || sudo=sudo
 echo "Needed for $wanted and not found: installing$missing"
-apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q"
+apt="${sudo:+sudo }env DEBIAN_FRONTEND=noninteractive apt-get -q"
 echo "+ $apt install -y --no-install-recommends$missing"
 $apt update && $apt install -y --no-install-recommends $missing || {
     echo "apt-get failed. Install these by hand, then run make again:$missing" >&2
