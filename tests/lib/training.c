@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "schedule/build.h"
+#include "schedule/check.h"
 #include "schedule/plan.h"
 #include "support/memory.h"
 #include "tests/lib/numbers.h"
@@ -152,7 +153,9 @@ int s4d_train(const struct s4d_case *c, struct s4d_trained *out, struct s4d_erro
         return -1;
     if (c->run.planned)
         s4d_plan(&p);
-    int rc = s4d_train_program(&p, c, out, err);
+    int rc = s4d_check(&p, err);
+    if (!rc)
+        rc = s4d_train_program(&p, c, out, err);
     s4d_program_free(&p);
     return rc;
 }

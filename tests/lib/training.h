@@ -40,8 +40,9 @@ struct s4d_trained {
 };
 void s4d_trained_free(struct s4d_trained *t);
 
-/* Builds, plans if run.planned, runs. 0, or -1 with the fault. Also a fault: replicas that differ,
- * padding that is not zero, working weights that are not the masters rounded. */
+/* Builds, plans if run.planned, checks (schedule/check.h), runs. 0, or -1 with the fault. Also a
+ * fault: replicas that differ, padding that is not zero, working weights that are not the masters
+ * rounded. */
 int s4d_train(const struct s4d_case *c, struct s4d_trained *out, struct s4d_error *err);
 /* A program built and perhaps changed by the caller. */
 int s4d_train_program(const struct s4d_program *p, const struct s4d_case *c,
