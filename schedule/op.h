@@ -46,11 +46,37 @@ enum s4d_op_kind {
     S4D_OP_NORM_BACKWARD_PARTIAL,
     S4D_OP_NORM_BACKWARD_APPLY,
 
+    /* RMSNorm (arXiv 1910.07467) over the width `c.norm.width`, as LayerNorm without mean and bias.
+     * partial: operands x (T,h), sums (T,1): sum x^2. apply: x, sums (all-reduced), gain (h) f32,
+     * y: r = 1/sqrt(S/width + epsilon), xhat = x r, y = xhat gain. */
+    S4D_OP_RMS_PARTIAL,
+    S4D_OP_RMS_APPLY,
+    /* backward partial: x, sums, gain, dy, back_sums (T,1), d_gain (h) accumulated: dxhat = dy
+     * gain; B = sum dxhat xhat; d_gain += sum_T dy xhat. backward apply: x, sums, gain, dy,
+     * back_sums (all-reduced), residual (optional, (T,h)), dx: dx = r (dxhat - xhat B/width) [+
+     * residual]. (dy, residual in place) */
+    S4D_OP_RMS_BACKWARD_PARTIAL,
+    S4D_OP_RMS_BACKWARD_APPLY,
+
+    /* Rotary positions (arXiv 2104.09864), half-split as Hugging Face's Llama has them: operand x
+     * (T, heads head_dim) accumulated (a view of q|k: rows are further apart than their columns).
+     * With d = head_dim, for i < d/2 of each head of token t: angle = (t mod seq) f(i), f(i) =
+     * s4d_rotary_frequency; (x[i], x[i + d/2]) becomes (x[i] cos - x[i + d/2] sin, x[i + d/2] cos +
+     * x[i] sin); inverse: angle = -(t mod seq) f(i), which is the backward. Frequency and angle are
+     * in fp64 whatever the types. c.rotary */
+    S4D_OP_ROTARY,
+
     /* y = f(x + bias): operands x (T,h), bias (h) f32 optional, y (in place). f:
        c.activation.function. */
     S4D_OP_ACTIVATION_FORWARD,
     /* operands x, bias optional, dy, dx: dx = dy f'(x + bias) (dy in place). */
     S4D_OP_ACTIVATION_BACKWARD,
+
+    /* Gated linear unit (arXiv 2002.05202), x (T,2h) = [gate | up]: operands x, y (T,h): y =
+     * f(gate) up. f: c.activation.function. */
+    S4D_OP_GATED_FORWARD,
+    /* operands x (T,2h), dy (T,h), dx (T,2h): dx = [dy up f'(gate) | dy f(gate)] (x in place). */
+    S4D_OP_GATED_BACKWARD,
 
     /* y += bias on every row: operands bias (h) f32, y (T,h) accumulated. */
     S4D_OP_BIAS,
@@ -71,6 +97,11 @@ enum s4d_op_kind {
     /* d_p[t mod s] += dx[t]: operands dx (T,h), d_p (s,h) accumulated. */
     S4D_OP_POSITION_BACKWARD,
 
+    /* Goldfish loss (arXiv 2406.10209 sec. 3): targets that are kept, the others -1. Operands
+     * tokens (rows, s + 1) i32, targets (rows, s) i32: target j of a row is token j + 1, unless j +
+     * 1 >= context and s4d_goldfish_hash(tokens j + 1 - context .. j, context) is a multiple of k:
+     * then it is -1. c.goldfish */
+    S4D_OP_GOLDFISH,
     /* out = number of targets that are kept, those >= 0: operands targets (any, any) i32, out
        scalar. */
     S4D_OP_TOKEN_COUNT,
@@ -156,9 +187,11 @@ struct s4d_op_info {
 extern const struct s4d_op_info s4d_op_kinds[S4D_OP_KINDS];
 
 enum s4d_function {
-    S4D_GELU_TANH,
+    S4D_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    S4D_SILU,      /* x / (1 + exp(-x)) */
     S4D_FUNCTIONS
-}; /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+};
+extern const char *const s4d_function_names[S4D_FUNCTIONS];
 enum s4d_reduction { S4D_SUM, S4D_MAX };
 
 union s4d_constants {
@@ -179,6 +212,15 @@ union s4d_constants {
     struct {
         enum s4d_function function;
     } activation;
+    struct {
+        int64_t seq, heads, head_dim;
+        double theta;
+        double factor, low, high, original; /* Llama-3's frequency scaling; factor 0: none */
+        bool inverse;
+    } rotary;
+    struct {
+        int64_t k, context;
+    } goldfish;
     struct {
         struct s4d_expr first;
     } embedding;
@@ -209,6 +251,16 @@ union s4d_constants {
         struct s4d_expr first;
     } read_tokens;
 };
+
+/* Radians a token that pair i of a head turns by: f = theta^(-2i / head_dim). With frequency
+ * scaling (Llama 3.1; Hugging Face's modeling_rope_utils.py, "llama3"), with wavelength w = 2 pi /
+ * f: f where w < original / high, f / factor where w > original / low, and between them (1 - m) f /
+ * factor + m f with m = (original / w - low) / (high - low). */
+double s4d_rotary_frequency(const union s4d_constants *c, int64_t i);
+/* Of n tokens: 64-bit FNV-1a over their little-endian 32-bit words, a word at a time (h = (h xor
+ * token) * 0x100000001b3 from 0xcbf29ce484222325), then murmur3's 64-bit finaliser, so that every
+ * bit of every token reaches the low bits. */
+uint64_t s4d_goldfish_hash(const int32_t *tokens, int64_t n);
 
 /* Bytes the library is asked to move, as nccl-tests counts them: the buffer of an all-reduce,
  * members * count for the other two. */

@@ -194,6 +194,19 @@ static void set_attention(json_t *o, const struct s4d_op *x)
     set_bool(o, "causal", x->c.attention.causal);
 }
 
+static void set_rotary(json_t *o, const struct s4d_op *x)
+{
+    set_int(o, "seq", x->c.rotary.seq);
+    set_int(o, "heads", x->c.rotary.heads);
+    set_int(o, "head_dim", x->c.rotary.head_dim);
+    set_real(o, "theta", x->c.rotary.theta);
+    set_real(o, "factor", x->c.rotary.factor);
+    set_real(o, "low", x->c.rotary.low);
+    set_real(o, "high", x->c.rotary.high);
+    set_real(o, "original", x->c.rotary.original);
+    set_bool(o, "inverse", x->c.rotary.inverse);
+}
+
 static void set_adamw(json_t *o, const struct s4d_op *x)
 {
     set_real(o, "beta1", x->c.adamw.beta1);
@@ -216,12 +229,24 @@ static json_t *constants_json(const struct s4d_op *x)
     case S4D_OP_NORM_APPLY:
     case S4D_OP_NORM_BACKWARD_PARTIAL:
     case S4D_OP_NORM_BACKWARD_APPLY:
+    case S4D_OP_RMS_APPLY:
+    case S4D_OP_RMS_BACKWARD_PARTIAL:
+    case S4D_OP_RMS_BACKWARD_APPLY:
         set_int(o, "width", x->c.norm.width);
         set_real(o, "epsilon", x->c.norm.epsilon);
         break;
     case S4D_OP_ACTIVATION_FORWARD:
     case S4D_OP_ACTIVATION_BACKWARD:
-        set_text(o, "function", "gelu-tanh");
+    case S4D_OP_GATED_FORWARD:
+    case S4D_OP_GATED_BACKWARD:
+        set_text(o, "function", s4d_function_names[x->c.activation.function]);
+        break;
+    case S4D_OP_ROTARY:
+        set_rotary(o, x);
+        break;
+    case S4D_OP_GOLDFISH:
+        set_int(o, "k", x->c.goldfish.k);
+        set_int(o, "context", x->c.goldfish.context);
         break;
     case S4D_OP_EMBEDDING_FORWARD:
     case S4D_OP_EMBEDDING_BACKWARD:

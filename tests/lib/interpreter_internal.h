@@ -57,7 +57,8 @@ int64_t s4d_turn_value(const struct s4d_turn *t, const struct s4d_expr *e); /* o
 bool s4d_turn_expect(struct s4d_turn *t, int k, int64_t n);
 double s4d_turn_scalar(struct s4d_turn *t, int k, double absent);
 typedef void (*s4d_kernel)(struct s4d_turn *t);
-extern const s4d_kernel s4d_layer_kernels[S4D_OP_KINDS], s4d_training_kernels[S4D_OP_KINDS];
+extern const s4d_kernel s4d_layer_kernels[S4D_OP_KINDS], s4d_llama_kernels[S4D_OP_KINDS],
+    s4d_training_kernels[S4D_OP_KINDS];
 void s4d_kernel_run(struct s4d_turn *t);
 
 /* interpreter_collectives.c: the same op on every member of one group, in group order. */

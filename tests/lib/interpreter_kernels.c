@@ -33,8 +33,9 @@ double s4d_turn_scalar(struct s4d_turn *t, int k, double absent)
 void s4d_kernel_run(struct s4d_turn *t)
 {
     enum s4d_op_kind kind = t->in->p->ops[t->op].kind;
-    s4d_kernel kernel =
-        s4d_layer_kernels[kind] ? s4d_layer_kernels[kind] : s4d_training_kernels[kind];
+    s4d_kernel kernel = s4d_layer_kernels[kind]   ? s4d_layer_kernels[kind]
+                        : s4d_llama_kernels[kind] ? s4d_llama_kernels[kind]
+                                                  : s4d_training_kernels[kind];
     S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[kind].name);
     kernel(t);
     s4d_turn_end(t);

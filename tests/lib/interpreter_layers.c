@@ -241,9 +241,21 @@ static double gelu_slope(double x)
     return 0.5 * (1 + th) + 0.5 * x * (1 - th * th) * c * (1 + 3 * 0.044715 * x * x);
 }
 
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+static double silu_slope(double x)
+{
+    double p = 1 / (1 + exp(-x));
+    return p + x * p * (1 - p);
+}
+
 static const struct {
     double (*value)(double), (*slope)(double);
-} functions[S4D_FUNCTIONS] = {[S4D_GELU_TANH] = {gelu, gelu_slope}};
+} functions[S4D_FUNCTIONS] = {
+    [S4D_GELU_TANH] = {gelu, gelu_slope}, [S4D_SILU] = {silu, silu_slope}};
 
 static void activation_forward(struct s4d_turn *t)
 {
