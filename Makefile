@@ -37,7 +37,7 @@ FLAGS := -I. -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror -DS4D_DATA_DI
     $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(SANITIZER)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 
-LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c \
+LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c real/*.c \
     sim/*.cpp plots/*.c)
 CLI := $(wildcard cli/*.c)
 TEST_LIB := $(wildcard tests/lib/*.c)
@@ -46,7 +46,7 @@ FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
 ALL := $(LIB) $(CLI) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
-    plots/*.h cli/*.h tests/*/*.h)
+    real/*.h plots/*.h cli/*.h tests/*/*.h)
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))
