@@ -169,6 +169,24 @@ static void test_types(void **state)
     assert_int_equal(s4d_kernels_check(&k, &o, &err), 0);
 }
 
+/* Whatever the kind: 1 us and 2 MB over the slowest thing that the rules know, at most. */
+static void test_every_kind(void **state)
+{
+    (void)state;
+    struct s4d_machine m = round_machine();
+    struct s4d_kernels k = {&m};
+    for (int kind = 0; kind < S4D_OP_KINDS; kind++) {
+        struct s4d_op op = {.kind = (enum s4d_op_kind)kind, .bytes_read = 2000000};
+        if (s4d_op_kinds[kind].op_class == S4D_CLASS_COLLECTIVE)
+            continue;
+        if (s4d_op_kinds[kind].op_class == S4D_CLASS_ATTENTION)
+            op.c.attention.head_dim = op.c.attention.seq = 64;
+        double t_s = s4d_kernel_time_s(&k, &one_tensor, &op);
+        if (!(t_s >= 0 && t_s <= 201e-6))
+            fail_msg("%s: %g s", s4d_op_kinds[kind].name, t_s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_copy_and_host),
         cmocka_unit_test(test_perlmutter_gemm),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
