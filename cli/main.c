@@ -13,6 +13,7 @@
 /* In the order of --help. One a line, so that each has its own line of history. */
 /* clang-format off */
 static const struct s4d_command *const commands[] = {
+    &s4d_command_simulate,
     &s4d_command_schedule,
     &s4d_command_collective,
     &s4d_command_machines,

@@ -27,12 +27,20 @@ struct s4d_result {
     int micro_batch, micro_batches;
     struct s4d_run run;
     double flops_formula, flops_executed; /* of an iteration, all ranks */
+    double bus_bytes[S4D_STREAMS];        /* of a rank, as nccl-tests' bus bandwidth counts them */
     int64_t memory_peak_bytes, parameters;
     int gpu_classes, group_classes, flow_classes, link_classes, n_ops;
     double wall_s;
     int candidates, feasible,
-        simulated; /* grid_auto: grids enumerated, that fit, that were simulated */
+        simulated; /* grid_auto: grids that divide; less those found too large for the memory (by
+                      their least need, or by their plan when their turn came); simulated */
 };
+
+/* Where an iteration's time goes, on the rank that ends last; the parts sum to it. */
+struct s4d_exposed {
+    double compute_s, x_s, y_s, z_s, data_s, other_s;
+};
+struct s4d_exposed s4d_exposed(const struct s4d_run *run);
 
 /* 0, or -1: what does not divide (64), does not fit (65, by how much and the nearest grid that
  * fits), machine too small (65). */

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One grid: program, memory, system, executor. */
+#include "sim/simulate_one.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "schedule/build.h"
+#include "schedule/flops.h"
+#include "schedule/plan.h"
+#include "sim/cluster.h"
+#include "support/units.h" /* for: s4d_format_bytes */
+
+const char *const s4d_memory_fault = "memory";
+
+const char *s4d_grid_text(const struct s4d_grid *g, char *text, size_t size)
+{
+    snprintf(text, size, "%dx%dx%dx%d", g->size[S4D_X], g->size[S4D_Y], g->size[S4D_Z],
+             g->size[S4D_DATA]);
+    return text;
+}
+
+static int too_large(const struct s4d_simulation *s, const struct s4d_program *p, double need,
+                     struct s4d_error *err)
+{
+    const struct s4d_device *d = &s->machine->device;
+    struct s4d_plan_summary sum = s4d_plan_summarise(p);
+    char grid[64], text[6][32];
+    s4d_fail(err, S4D_EXIT_DATA, s4d_memory_fault,
+             "%s on grid %s with micro-batch %d needs %s a device (%s kept between iterations, %s "
+             "of activations and buffers, %s reserve), %s more than the %s of a %s",
+             p->model.name, s4d_grid_text(&p->grid, grid, sizeof grid), p->options.micro_batch,
+             s4d_format_bytes(need, text[0], sizeof text[0]),
+             s4d_format_bytes((double)(sum.total - sum.shared), text[1], sizeof text[1]),
+             s4d_format_bytes((double)sum.shared, text[2], sizeof text[2]),
+             s4d_format_bytes(d->memory_reserve_bytes.value, text[3], sizeof text[3]),
+             s4d_format_bytes(need - d->memory_bytes.value, text[4], sizeof text[4]),
+             s4d_format_bytes(d->memory_bytes.value, text[5], sizeof text[5]), d->name);
+    return -1;
+}
+
+/* Bytes a device needs: the program's arena and what the machine keeps for itself. */
+static double need_bytes(const struct s4d_simulation *s, int64_t arena_bytes)
+{
+    return (double)arena_bytes + s->machine->device.memory_reserve_bytes.value;
+}
+
+/* Of the arena, what holds the iteration's tokens: the one part that grows with the micro-batches.
+ */
+static int64_t input_bytes(const struct s4d_program *p)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < p->n_storages; i++)
+        if (p->storages[i].place == S4D_DEVICE && p->storages[i].role == S4D_ROLE_INPUT)
+            sum += (p->storages[i].bytes + 255) / 256 * 256; /* as s4d_plan rounds */
+    return sum;
+}
+
+static int check_memory(const struct s4d_simulation *s, const struct s4d_program *p,
+                        struct s4d_error *err)
+{
+    double need = need_bytes(s, p->arena_bytes[S4D_DEVICE]);
+    return need > s->machine->device.memory_bytes.value ? too_large(s, p, need, err) : 0;
+}
+
+/* From the fourth micro-batch on every buffer but the tokens' is used again: the plan of four gives
+ * the arena of more (a plan's time grows with the square of the program; test_simulate.c compares
+ * the two). */
+enum { PLANNED = 4 };
+
+/* Builds the program and works out its arena with the options as they are; too large is known
+ * before a long program is built. 0 (free the program), or -1. */
+static int plan_with(const struct s4d_simulation *s, const struct s4d_grid *grid,
+                     const struct s4d_options *o, struct s4d_program *p, struct s4d_error *err)
+{
+    const struct s4d_model *m = &s->workload->model;
+    struct s4d_options few = *o;
+    int64_t most = (int64_t)PLANNED * grid->size[S4D_Z] * grid->size[S4D_DATA] * o->micro_batch;
+    few.global_batch = o->global_batch < most ? o->global_batch : (int)most;
+    if (s4d_build(p, m, grid, &few, err))
+        return -1;
+    s4d_plan(p);
+    int64_t rest = p->arena_bytes[S4D_DEVICE] - input_bytes(p);
+    int rc = check_memory(s, p, err);
+    if (rc == 0 && few.global_batch < o->global_batch) {
+        s4d_program_free(p);
+        if (s4d_build(p, m, grid, o, err))
+            return -1;
+        p->arena_bytes[S4D_DEVICE] = rest + input_bytes(p);
+        rc = check_memory(s, p, err);
+    }
+    if (rc != 0)
+        s4d_program_free(p);
+    return rc;
+}
+
+static void describe(const struct s4d_simulation *s, const struct s4d_program *p,
+                     struct s4d_result *r)
+{
+    const struct s4d_model *m = &p->model;
+    const struct s4d_options *o = &p->options;
+    bool gpt = m->ffn_hidden_size == 4 * m->hidden_size &&
+               m->num_key_value_heads == m->num_attention_heads;
+    *r = (struct s4d_result){
+        .grid = p->grid,
+        .micro_batch = o->micro_batch,
+        .micro_batches = p->micro_batches,
+        .flops_formula =
+            gpt ? s4d_formula_flops(m, o->global_batch, o->recompute) : s4d_program_model_flops(p),
+        .flops_executed = s4d_program_executed_flops(p),
+        .memory_peak_bytes = (int64_t)need_bytes(s, p->arena_bytes[S4D_DEVICE]),
+        .parameters = s4d_program_parameters(p),
+        .n_ops = p->n_ops,
+    };
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct s4d_op *op = &p->ops[i];
+        if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE)
+            r->bus_bytes[op->stream] += (double)s4d_collective_bytes(&op->c, op->kind) *
+                                        s4d_bus_factor(op->kind, op->c.collective.members);
+    }
+}
+
+/* Whether a micro-batch of one sequence, or one micro-batch of them all, fits: no other size needs
+ * less. */
+static int smallest_fits(const struct s4d_simulation *s, const struct s4d_grid *grid, int local,
+                         struct s4d_error *err)
+{
+    struct s4d_program p;
+    struct s4d_options o = s->options;
+    o.micro_batch = 1;
+    if (o.global_batch / local * PLANNED < o.global_batch)
+        o.global_batch = o.global_batch / local * PLANNED;
+    int rc = plan_with(s, grid, &o, &p, err);
+    if (rc == 0)
+        s4d_program_free(&p);
+    return rc;
+}
+
+int s4d_plan_grid(const struct s4d_simulation *s, const struct s4d_grid *grid,
+                  struct s4d_program *p, struct s4d_result *r, struct s4d_error *err)
+{
+    struct s4d_options o = s->options;
+    if (s4d_divides(&s->workload->model, grid, &o, err))
+        return -1;
+    int local = o.global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA]), rc = -1;
+    bool given = o.micro_batch > 0, small = false;
+    for (int b = given ? o.micro_batch : local; rc != 0 && b >= 1; b--) {
+        if (local % b)
+            continue;
+        o.micro_batch = b;
+        rc = plan_with(s, grid, &o, p, err);
+        if (rc != 0 && (given || strcmp(err->where, s4d_memory_fault) != 0))
+            return -1;
+        if (rc != 0 && !small && b > 1 && smallest_fits(s, grid, local, err))
+            return -1;
+        small = true;
+    }
+    if (rc == 0)
+        describe(s, p, r);
+    return rc;
+}
+
+static int execute(const struct s4d_simulation *s, const struct s4d_program *p,
+                   struct s4d_result *r, struct s4d_error *err)
+{
+    struct s4d_cluster cluster;
+    struct s4d_system system;
+    int devices = s->machine->node.devices, rc = -1;
+    if (s4d_cluster_create(&cluster, s->machine, (s->gpus + devices - 1) / devices, err))
+        return -1;
+    if (s4d_system_create(&system, &cluster, p, ~0u, s->fold, err) == 0) {
+        struct s4d_kernels kernels = {.machine = s->machine};
+        r->gpu_classes = system.n_ranks;
+        r->group_classes = system.n_groups;
+        r->flow_classes = system.n_flows;
+        r->link_classes = system.n_links;
+        rc = s4d_execute(&system, p, &kernels, &r->run, err);
+        s4d_system_free(&system);
+    }
+    s4d_cluster_destroy(&cluster);
+    return rc;
+}
+
+int s4d_simulate_one(const struct s4d_simulation *s, const struct s4d_grid *grid,
+                     struct s4d_result *r, struct s4d_error *err)
+{
+    struct s4d_program program;
+    if (s4d_plan_grid(s, grid, &program, r, err))
+        return -1;
+    int rc = execute(s, &program, r, err);
+    s4d_program_free(&program);
+    return rc;
+}
