@@ -18,13 +18,20 @@ struct stack {
     int *inputs; /* of each block, kept for recompute */
 };
 
+static const struct s4d_hf_family *family_of(const struct s4d_model *m)
+{
+    return s4d_layer_kind_find(m->attention)->family;
+}
+
 static struct s4d_layer make_layer(struct s4d_builder *b, const char *kind, int index,
                                    const char *label, const char *hf)
 {
     struct s4d_layer l = {
         .kind = s4d_layer_kind_find(kind), .label = label, .index = index, .out_bias = -1};
     l.name = index < 0 ? label : s4d_arena_printf(&b->p->memory, "layers.%d.%s", index, label);
-    l.hf_name = index < 0 ? hf : s4d_arena_printf(&b->p->memory, "h.%d.%s", index, hf);
+    l.hf_name = index < 0 ? hf
+                          : s4d_arena_printf(&b->p->memory, "%s%d.%s", family_of(b->model)->blocks,
+                                             index, hf);
     b->label.layer = index;
     l.kind->declare(b, &l);
     return l;
@@ -33,31 +40,32 @@ static struct s4d_layer make_layer(struct s4d_builder *b, const char *kind, int 
 static struct stack declare_stack(struct s4d_builder *b)
 {
     const struct s4d_model *m = b->model;
+    const struct s4d_hf_family *hf = family_of(m);
     struct stack s;
     s.blocks = s4d_arena_alloc(&b->p->memory, (size_t)m->num_layers * sizeof *s.blocks);
     s.inputs = s4d_arena_alloc(&b->p->memory, (size_t)m->num_layers * sizeof *s.inputs);
-    s.embedding = make_layer(b, m->embedding, -1, "embedding", "wte");
-    s.positions = make_layer(b, m->positions, -1, "positions", "wpe");
+    s.embedding = make_layer(b, m->embedding, -1, "embedding", hf->embedding);
+    s.positions = make_layer(b, m->positions, -1, "positions", hf->positions);
     for (int i = 0; i < m->num_layers; i++) {
         struct block *k = &s.blocks[i];
-        k->norm1 = make_layer(b, m->norm, i, "norm1", "ln_1");
-        k->attention = make_layer(b, m->attention, i, "attention", "attn");
-        k->norm2 = make_layer(b, m->norm, i, "norm2", "ln_2");
-        k->mlp = make_layer(b, m->mlp, i, "mlp", "mlp");
+        k->norm1 = make_layer(b, m->norm, i, "norm1", hf->norm1);
+        k->attention = make_layer(b, m->attention, i, "attention", hf->attention);
+        k->norm2 = make_layer(b, m->norm, i, "norm2", hf->norm2);
+        k->mlp = make_layer(b, m->mlp, i, "mlp", hf->mlp);
     }
-    s.norm = make_layer(b, m->norm, -1, "norm", "ln_f");
-    s.head = make_layer(b, m->head, -1, "head", "lm_head");
+    s.norm = make_layer(b, m->norm, -1, "norm", hf->norm);
+    s.head = make_layer(b, m->head, -1, "head", hf->head);
     return s;
 }
 
 static int forward(struct s4d_builder *b, struct s4d_layer *l, int x)
 {
-    return l->kind->forward(b, l, x);
+    return l->kind->forward ? l->kind->forward(b, l, x) : x;
 }
 
 static int backward(struct s4d_builder *b, struct s4d_layer *l, int dy, int residual)
 {
-    return l->kind->backward(b, l, dy, residual);
+    return l->kind->backward ? l->kind->backward(b, l, dy, residual) : dy;
 }
 
 /* x + y + the bias that l left to its caller. */
@@ -167,11 +175,17 @@ static void stack_backward(struct s4d_builder *b, struct stack *s)
     }
 }
 
-static void micro_batch(struct s4d_builder *b, struct stack *s, int index, int device_tokens)
+/* The micro-batch's sequences of the iteration's tokens or targets, (b, s). */
+static int sequences_of(struct s4d_builder *b, int index, int tensor)
 {
-    int64_t seq = b->model->seq_length, at = (int64_t)index * b->options->micro_batch * (seq + 1);
-    b->tokens = s4d_view(b, device_tokens, at, b->options->micro_batch, seq, seq + 1);
-    b->targets = s4d_view(b, device_tokens, at + 1, b->options->micro_batch, seq, seq + 1);
+    int64_t rows = b->options->micro_batch, stride = b->p->tensors[tensor].stride[0];
+    return s4d_view(b, tensor, index * rows * stride, rows, b->model->seq_length, stride);
+}
+
+static void micro_batch(struct s4d_builder *b, struct stack *s, int index, int tokens, int targets)
+{
+    b->tokens = sequences_of(b, index, tokens);
+    b->targets = sequences_of(b, index, targets);
     b->label.micro_batch = index;
     int x = stack_forward(b, s);
     forward(b, &s->head, x);
@@ -197,15 +211,22 @@ static int emit_tokens(struct s4d_builder *b)
     return device;
 }
 
+/* Every token's successor, unless the head chooses. */
+static int emit_targets(struct s4d_builder *b, const struct s4d_layer *head, int tokens)
+{
+    int64_t rows = b->p->tensors[tokens].shape[0], seq = b->model->seq_length;
+    b->label.name = "targets";
+    return head->kind->targets ? head->kind->targets(b, head, tokens)
+                               : s4d_view(b, tokens, 1, rows, seq, seq + 1);
+}
+
 /* The kept tokens of the global batch, before the first backward; and the iteration's accumulators
  * at zero. */
-static void emit_start(struct s4d_builder *b, int device_tokens)
+static void emit_start(struct s4d_builder *b, int targets)
 {
     struct s4d_program *p = b->p;
-    int64_t rows = p->tensors[device_tokens].shape[0], seq = b->model->seq_length;
     b->label.name = "denominator";
-    S4D_COMPUTE(b, S4D_OP_TOKEN_COUNT, s4d_view(b, device_tokens, 1, rows, seq, seq + 1),
-                p->denominator);
+    S4D_COMPUTE(b, S4D_OP_TOKEN_COUNT, targets, p->denominator);
     s4d_all_reduce(b, S4D_AXIS(S4D_Z) | S4D_AXIS(S4D_DATA), p->denominator, S4D_SUM);
     b->label.name = "zero";
     S4D_COMPUTE(b, S4D_OP_ZERO, b->loss_sum);
@@ -231,10 +252,10 @@ static void declare_scalars(struct s4d_builder *b)
 
 static void emit_iteration(struct s4d_builder *b, struct stack *s)
 {
-    int device_tokens = emit_tokens(b);
-    emit_start(b, device_tokens);
+    int tokens = emit_tokens(b), targets = emit_targets(b, &s->head, tokens);
+    emit_start(b, targets);
     for (int i = 0; i < b->p->micro_batches; i++)
-        micro_batch(b, s, i, device_tokens);
+        micro_batch(b, s, i, tokens, targets);
     s4d_emit_optimizer(b);
 }
 
@@ -252,6 +273,7 @@ int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct
     struct s4d_builder b;
     s4d_builder_init(&b, p);
     struct stack s = declare_stack(&b);
+    b.positions = &s.positions;
     b.label.layer = -1;
     s4d_finish_params(&b);
     declare_scalars(&b);

@@ -30,6 +30,7 @@ struct s4d_gradient_buffer {
     int parity, tensor;
 };
 
+struct s4d_layer;
 struct s4d_builder {
     struct s4d_program *p;
     const struct s4d_model *model;
@@ -38,6 +39,7 @@ struct s4d_builder {
     struct s4d_label label; /* given to the ops emitted next */
     int sequence;           /* first sequence of the micro-batch on this rank, a multiple of b */
     int tokens, targets;    /* the micro-batch's views, (b, s) */
+    const struct s4d_layer *positions; /* for attention: they may turn queries and keys */
     struct s4d_weight_use *uses;
     int n_uses, cap_uses;
     struct s4d_order_edge *edges;

@@ -32,22 +32,40 @@ struct s4d_layer {
     void *state;
 };
 
+/* What Hugging Face calls the parts of a model family: blocks "h." makes the first norm
+ * "h.3.ln_1". */
+struct s4d_hf_family {
+    const char *embedding, *positions, *blocks, *norm1, *attention, *norm2, *mlp, *norm, *head;
+};
+extern const struct s4d_hf_family s4d_hf_gpt2, s4d_hf_llama;
+
 struct s4d_layer_kind {
     const char *name, *summary;
     const char *tensors; /* parameters with their shapes and how they are split */
     const char *source;  /* paper and equation */
     enum s4d_slot slot;
+    const struct s4d_hf_family *family; /* of an attention kind: the model's; NULL otherwise */
+    const char *const
+        *keys; /* keys of a workload that belong to kinds that list them, as this one
+                  does; a leading '?': it may be left out. Ends with NULL; NULL: none */
     /* Divisibility of its own; NULL: none. 0, or -1 with *err (exit 64). */
     int (*divides)(const struct s4d_model *m, const struct s4d_grid *g, struct s4d_error *err);
     /* Declares the parameters and allocates state from the program's arena. */
     void (*declare)(struct s4d_builder *b, struct s4d_layer *l);
     /* x to the tensor it makes of it; the embedding is given -1 and reads the micro-batch's tokens,
-     * the head returns -1. */
+     * the head returns -1. NULL: x itself. */
     int (*forward)(struct s4d_builder *b, struct s4d_layer *l, int x);
     /* The gradient of what forward returned, to the gradient of x. residual: a gradient to add to
      * the result, or -1 (norms fuse it; others are given -1). The head is given -1, the embedding
-     * returns -1. */
+     * returns -1. NULL: dy itself. */
     int (*backward)(struct s4d_builder *b, struct s4d_layer *l, int dy, int residual);
+    /* Positions only: turns the first `heads` heads of head_dim columns of every row of qkv, or
+     * turns their gradient back. NULL: these positions leave queries and keys alone. */
+    void (*turn)(struct s4d_builder *b, const struct s4d_layer *l, int qkv, int64_t heads,
+                 int64_t head_dim, bool back);
+    /* Heads only: the targets (rows, s) of the iteration's tokens (rows, s + 1). NULL: the tokens
+     * shifted by one. */
+    int (*targets)(struct s4d_builder *b, const struct s4d_layer *l, int tokens);
     /* Of one such layer: parameters, and forward FLOPs of one sequence (attention as the full
      * square). */
     double (*parameters)(const struct s4d_model *m);

@@ -96,17 +96,18 @@ int s4d_vector(struct s4d_builder *b, const char *name, const char *hf_name, int
     return add_param(b, q, part_cols);
 }
 
-/* Sharded ones in the order of declaration: a layer's are contiguous, as its gradient bucket must
- * be. */
+/* Sharded ones by layer, those outside the layers first, each in the order of declaration: a
+ * gradient bucket must be contiguous. */
 static void lay_out_sharded(struct s4d_builder *b)
 {
-    for (int i = 0; i < b->p->n_params; i++) {
-        struct s4d_param *q = &b->p->params[i];
-        if (!q->sharded_z)
-            continue;
-        q->flat_offset = b->sharded_elements;
-        b->sharded_elements += q->shard_elements;
-    }
+    for (int layer = -1; layer < b->model->num_layers; layer++)
+        for (int i = 0; i < b->p->n_params; i++) {
+            struct s4d_param *q = &b->p->params[i];
+            if (!q->sharded_z || q->layer != layer)
+                continue;
+            q->flat_offset = b->sharded_elements;
+            b->sharded_elements += q->shard_elements;
+        }
 }
 
 static void lay_out_replicated(struct s4d_builder *b)

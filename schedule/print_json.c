@@ -132,6 +132,16 @@ static json_t *tensors_json(const struct s4d_program *p)
     return list;
 }
 
+/* The names of parts that are saved apart; empty where hf_name is saved. */
+static json_t *hf_parts_json(const struct s4d_param *q)
+{
+    json_t *names = json_array();
+    for (int part = 0; part < q->parts; part++)
+        if (q->hf_part_name[part])
+            json_array_append_new(names, json_string(q->hf_part_name[part]));
+    return names;
+}
+
 static json_t *params_json(const struct s4d_program *p)
 {
     static const char *const inits[] = {"zero", "one", "normal"};
@@ -143,6 +153,8 @@ static json_t *params_json(const struct s4d_program *p)
             json_array_append_new(cols, json_integer(q->part_cols[part]));
         set_text(o, "name", q->name);
         set_text(o, "hf_name", q->hf_name);
+        json_object_set_new(o, "hf_parts", hf_parts_json(q));
+        set_bool(o, "hf_transposed", q->hf_transposed);
         set_int(o, "rows", q->rows);
         json_object_set_new(o, "part_cols", cols);
         set_text(o, "row_axis", q->row_axis < 0 ? NULL : s4d_axis_names[q->row_axis]);

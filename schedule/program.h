@@ -136,8 +136,12 @@ struct s4d_op {
 enum { S4D_PARTS = 3 };
 enum s4d_initialiser { S4D_INIT_ZERO, S4D_INIT_ONE, S4D_INIT_NORMAL };
 struct s4d_param {
-    const char *name;    /* "layers.3.mlp.up.weight" */
-    const char *hf_name; /* the Hugging Face tensor it is saved as, "h.3.mlp.c_fc.weight" */
+    const char *name; /* "layers.3.mlp.up.weight" */
+    /* The Hugging Face tensor it is saved as, "h.3.mlp.c_fc.weight": rows x sum(part_cols), or its
+     * transpose. Where hf_part_name[0] is set every part is a tensor of its own by that name, rows
+     * x part_cols[i] or transposed, and hf_name only says what they are together. */
+    const char *hf_name, *hf_part_name[S4D_PARTS];
+    bool hf_transposed; /* (out, in), as torch.nn.Linear; false: (in, out), as GPT-2's Conv1D */
     int64_t rows, part_cols[S4D_PARTS]; /* of the whole tensor; parts lie side by side in the
                                            columns (q, k, v) */
     int parts;

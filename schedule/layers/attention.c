@@ -1,50 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Multi-head causal self-attention: fused QKV (normal), the core on this rank's heads, output
- * projection (transposed).
- *
- * Heads lie over x; the core is replicated over y, so its work divides by Gx Gz Gdata only. Each x
- * rank holds the q, k and v columns of its own heads. The core is a flash kernel (arXiv
- * 2307.08691): it keeps its output and one number a row (lse), never the s x s matrix. */
+#include "schedule/layers/attention.h"
+
 #include <math.h>
 
-#include "schedule/layer.h"
-#include "schedule/layers/linear.h"
-
-struct attention {
-    struct s4d_linear qkv, out;
-    int fused, core, lse; /* tensors: q|k|v, the core's output, log-sum-exp */
-};
-
-static int divides(const struct s4d_model *m, const struct s4d_grid *g, struct s4d_error *err)
+static int64_t heads_of(const struct s4d_builder *b)
 {
-    if (m->num_key_value_heads != m->num_attention_heads)
-        return s4d_fail(err, S4D_EXIT_DATA, m->name,
-                        "multi-head attention has as many key-value heads as heads (%d), found %d",
-                        m->num_attention_heads, m->num_key_value_heads);
-    return s4d_axis_divides(g, S4D_X, m->num_attention_heads, "attention heads", m, err);
+    return b->model->num_attention_heads / b->grid->size[S4D_X];
 }
 
-static void declare(struct s4d_builder *b, struct s4d_layer *l)
+static int64_t kv_heads_of(const struct s4d_builder *b)
 {
-    struct attention *a = l->state = s4d_arena_alloc(&b->p->memory, sizeof *a);
-    const struct s4d_model *m = b->model;
-    const int64_t h = m->hidden_size, qkv[3] = {h, h, h};
-    s4d_linear_declare(b, &a->qkv, s4d_name(b, l->name, ".qkv"), "attention.qkv",
-                       s4d_name(b, l->hf_name, ".c_attn"), h, qkv, 3, false, m->init_std);
-    s4d_linear_declare(b, &a->out, s4d_name(b, l->name, ".out"), "attention.out",
-                       s4d_name(b, l->hf_name, ".c_proj"), h, &h, 1, true,
-                       m->init_std / sqrt(2.0 * m->num_layers));
+    return b->model->num_key_value_heads / b->grid->size[S4D_X];
 }
 
 /* passes: how many forward passes the formula counts; executed: how many the kernel runs. */
 static void set_constants(struct s4d_builder *b, struct s4d_op *op, double passes, double executed)
 {
     const struct s4d_model *m = b->model;
-    int64_t heads = m->num_attention_heads / b->grid->size[S4D_X],
-            dim = m->hidden_size / m->num_attention_heads;
+    int64_t heads = heads_of(b), dim = s4d_head_dim(m);
     op->c.attention.batch = b->options->micro_batch;
     op->c.attention.seq = m->seq_length;
-    op->c.attention.heads = op->c.attention.kv_heads = heads;
+    op->c.attention.heads = heads;
+    op->c.attention.kv_heads = kv_heads_of(b);
     op->c.attention.head_dim = dim;
     op->c.attention.scale = 1 / sqrt((double)dim);
     op->c.attention.causal = true;
@@ -54,10 +31,17 @@ static void set_constants(struct s4d_builder *b, struct s4d_op *op, double passe
     op->flops = executed * square / 2;                        /* causal: half the square */
 }
 
-static void core_forward(struct s4d_builder *b, struct attention *a)
+static void turn(struct s4d_builder *b, int qkv, bool back)
 {
-    int64_t heads = b->model->num_attention_heads / b->grid->size[S4D_X],
-            width = b->p->tensors[a->fused].shape[1] / 3;
+    const struct s4d_layer *positions = b->positions;
+    if (positions->kind->turn)
+        positions->kind->turn(b, positions, qkv, heads_of(b) + kv_heads_of(b),
+                              s4d_head_dim(b->model), back);
+}
+
+static void core_forward(struct s4d_builder *b, struct s4d_attention *a)
+{
+    int64_t heads = heads_of(b), width = heads * s4d_head_dim(b->model);
     b->label.name = "attention.core";
     a->core =
         s4d_new(b, "attention.core", S4D_ROLE_ACTIVATION, s4d_compute_type(b), b->p->tokens, width);
@@ -66,11 +50,13 @@ static void core_forward(struct s4d_builder *b, struct attention *a)
     set_constants(b, S4D_COMPUTE(b, S4D_OP_ATTENTION_FORWARD, a->fused, a->core, a->lse), 1, 1);
 }
 
-static int forward(struct s4d_builder *b, struct s4d_layer *l, int x)
+int s4d_attention_forward(struct s4d_builder *b, struct s4d_layer *l, int x)
 {
-    struct attention *a = l->state;
+    struct s4d_attention *a = l->state;
     a->fused = s4d_linear_forward(b, &a->qkv, x);
-    S4D_COMPUTE(b, S4D_OP_BIAS, s4d_linear_bias(b, &a->qkv), a->fused);
+    if (a->qkv.bias >= 0)
+        S4D_COMPUTE(b, S4D_OP_BIAS, s4d_linear_bias(b, &a->qkv), a->fused);
+    turn(b, a->fused, false);
     core_forward(b, a);
     int y = s4d_linear_forward(b, &a->out, a->core);
     l->out_bias = s4d_linear_bias(b, &a->out);
@@ -79,7 +65,7 @@ static int forward(struct s4d_builder *b, struct s4d_layer *l, int x)
 
 /* Selective recompute runs the core again instead of keeping its output (arXiv 2205.05198 sec. 5).
  */
-static void core_again(struct s4d_builder *b, struct attention *a)
+static void core_again(struct s4d_builder *b, struct s4d_attention *a)
 {
     b->label.phase = S4D_PHASE_RECOMPUTE;
     core_forward(b, a);
@@ -87,10 +73,10 @@ static void core_again(struct s4d_builder *b, struct attention *a)
     a->out.input = a->core;
 }
 
-static int backward(struct s4d_builder *b, struct s4d_layer *l, int dy, int residual)
+int s4d_attention_backward(struct s4d_builder *b, struct s4d_layer *l, int dy, int residual)
 {
     (void)residual;
-    struct attention *a = l->state;
+    struct s4d_attention *a = l->state;
     if (b->options->recompute == S4D_RECOMPUTE_SELECTIVE)
         core_again(b, a);
     int d_core = s4d_linear_backward(b, &a->out, dy);
@@ -102,31 +88,13 @@ static int backward(struct s4d_builder *b, struct s4d_layer *l, int dy, int resi
     set_constants(
         b, S4D_COMPUTE(b, S4D_OP_ATTENTION_BACKWARD, a->fused, a->core, a->lse, d_core, d_fused), 2,
         2.5);
+    turn(b, d_fused, true);
     return s4d_linear_backward(b, &a->qkv, d_fused);
 }
 
-static double parameters(const struct s4d_model *m)
+double s4d_attention_forward_flops(const struct s4d_model *m)
 {
-    double h = m->hidden_size;
-    return 4 * h * h + 4 * h;
+    double s = m->seq_length, d = s4d_head_dim(m), q = m->num_attention_heads * d,
+           kv = m->num_key_value_heads * d;
+    return 2 * s * m->hidden_size * (2 * q + 2 * kv) + 4 * s * s * q;
 }
-
-static double forward_flops(const struct s4d_model *m)
-{
-    double h = m->hidden_size, s = m->seq_length;
-    return 8 * s * h * h + 4 * s * s * h;
-}
-
-const struct s4d_layer_kind s4d_layer_attention = {
-    .name = "multi-head",
-    .slot = S4D_SLOT_ATTENTION,
-    .summary = "causal multi-head self-attention, heads over x",
-    .tensors = "qkv (h, 3h) normal, out (h, h) transposed, their biases",
-    .source = "arXiv 1706.03762 sec. 3.2; kernel arXiv 2307.08691",
-    .divides = divides,
-    .declare = declare,
-    .forward = forward,
-    .backward = backward,
-    .parameters = parameters,
-    .forward_flops = forward_flops,
-};

@@ -6,22 +6,36 @@
 
 #include "schedule/layer.h"
 
-void s4d_linear_declare(struct s4d_builder *b, struct s4d_linear *l, const char *prefix,
-                        const char *label, const char *hf, int64_t k, const int64_t *part_cols,
-                        int parts, bool transposed, double init_std)
+static void set_hf_names(struct s4d_builder *b, int param, const struct s4d_linear_shape *shape,
+                         const char *suffix)
 {
-    l->label = label;
-    l->in_axis = transposed ? S4D_X : S4D_Y;
-    l->out_axis = transposed ? S4D_Y : S4D_X;
-    l->weight = s4d_matrix(b, s4d_name(b, prefix, ".weight"), s4d_name(b, hf, ".weight"), k,
-                           part_cols, parts, l->in_axis, l->out_axis, init_std);
-    l->bias = s4d_vector(b, s4d_name(b, prefix, ".bias"), s4d_name(b, hf, ".bias"), 1, part_cols,
-                         parts, l->out_axis, S4D_INIT_ZERO, false);
+    for (int i = 0; i < shape->parts; i++)
+        if (shape->hf_part[i])
+            b->p->params[param].hf_part_name[i] = s4d_name(b, shape->hf_part[i], suffix);
+}
+
+void s4d_linear_declare(struct s4d_builder *b, struct s4d_linear *l,
+                        const struct s4d_linear_shape *shape)
+{
+    l->label = shape->label;
+    l->in_axis = shape->transposed ? S4D_X : S4D_Y;
+    l->out_axis = shape->transposed ? S4D_Y : S4D_X;
+    l->weight = s4d_matrix(b, s4d_name(b, shape->name, ".weight"),
+                           s4d_name(b, shape->hf, ".weight"), shape->k, shape->part_cols,
+                           shape->parts, l->in_axis, l->out_axis, shape->init_std);
+    b->p->params[l->weight].hf_transposed = shape->hf_transposed;
+    set_hf_names(b, l->weight, shape, ".weight");
+    l->bias = -1;
+    if (!shape->bias)
+        return;
+    l->bias = s4d_vector(b, s4d_name(b, shape->name, ".bias"), s4d_name(b, shape->hf, ".bias"), 1,
+                         shape->part_cols, shape->parts, l->out_axis, S4D_INIT_ZERO, false);
+    set_hf_names(b, l->bias, shape, ".bias");
 }
 
 int s4d_linear_bias(const struct s4d_builder *b, const struct s4d_linear *l)
 {
-    return b->p->params[l->bias].master;
+    return l->bias < 0 ? -1 : b->p->params[l->bias].master;
 }
 
 int s4d_linear_forward(struct s4d_builder *b, struct s4d_linear *l, int input)
@@ -66,7 +80,8 @@ int s4d_linear_backward(struct s4d_builder *b, struct s4d_linear *l, int d_outpu
 {
     b->label.name = l->label;
     int reduce;
-    S4D_COMPUTE(b, S4D_OP_COLUMN_SUM, d_output, b->p->params[l->bias].gradient);
+    if (l->bias >= 0)
+        S4D_COMPUTE(b, S4D_OP_COLUMN_SUM, d_output, b->p->params[l->bias].gradient);
     if (b->grid->size[l->out_axis] == 1) {
         /* No all-reduce to hide: dW comes first, so that its reduce-scatter hides behind dI. */
         weight_gradient(b, l, d_output);

@@ -20,12 +20,25 @@ static void declare(struct s4d_builder *b, struct s4d_layer *l)
 {
     struct mlp *f = l->state = s4d_arena_alloc(&b->p->memory, sizeof *f);
     const struct s4d_model *m = b->model;
-    const int64_t h = m->hidden_size, ffn = m->ffn_hidden_size;
-    s4d_linear_declare(b, &f->up, s4d_name(b, l->name, ".up"), "mlp.up",
-                       s4d_name(b, l->hf_name, ".c_fc"), h, &ffn, 1, false, m->init_std);
-    s4d_linear_declare(b, &f->down, s4d_name(b, l->name, ".down"), "mlp.down",
-                       s4d_name(b, l->hf_name, ".c_proj"), ffn, &h, 1, true,
-                       m->init_std / sqrt(2.0 * m->num_layers));
+    struct s4d_linear_shape up = {.name = s4d_name(b, l->name, ".up"),
+                                  .label = "mlp.up",
+                                  .hf = s4d_name(b, l->hf_name, ".c_fc"),
+                                  .k = m->hidden_size,
+                                  .part_cols = {m->ffn_hidden_size},
+                                  .parts = 1,
+                                  .bias = true,
+                                  .init_std = m->init_std};
+    struct s4d_linear_shape down = {.name = s4d_name(b, l->name, ".down"),
+                                    .label = "mlp.down",
+                                    .hf = s4d_name(b, l->hf_name, ".c_proj"),
+                                    .k = m->ffn_hidden_size,
+                                    .part_cols = {m->hidden_size},
+                                    .parts = 1,
+                                    .transposed = true,
+                                    .bias = true,
+                                    .init_std = m->init_std / sqrt(2.0 * m->num_layers)};
+    s4d_linear_declare(b, &f->up, &up);
+    s4d_linear_declare(b, &f->down, &down);
 }
 
 static int forward(struct s4d_builder *b, struct s4d_layer *l, int x)
