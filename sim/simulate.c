@@ -75,7 +75,8 @@ static double clock_s(void)
 static int check(const struct s4d_simulation *s, struct s4d_error *err)
 {
     const struct s4d_machine *m = s->machine;
-    if (s4d_fabric_check(m, err))
+    struct s4d_kernels kernels = {.machine = m};
+    if (s4d_fabric_check(m, err) || s4d_kernels_check(&kernels, &s->options, err))
         return -1;
     if (s->gpus > m->fabric.nodes * (int64_t)m->node.devices)
         return s4d_fail(err, S4D_EXIT_DATA, "--gpus",

@@ -26,6 +26,7 @@
 #include "schedule/check.h"
 #include "schedule/layers/linear.h"
 #include "schedule/plan.h"
+#include "tests/lib/linear_program.h"
 
 struct expected {
     const char *op; /* "y[0] all-reduce" */
@@ -68,43 +69,6 @@ static void expect(struct s4d_program *p, const struct expected *e, int n)
         fail_msg("%s: %s", err.where, err.text);
 }
 
-/* Input and output gradient are kept from iteration to iteration, as a test's data would be. */
-static struct s4d_program layer(struct s4d_grid grid, const char *overlap, bool transposed)
-{
-    struct s4d_program p = {.grid = grid,
-                            .options = s4d_options_default(),
-                            .micro_batches = 1,
-                            .tokens = 4,
-                            .arena_bytes = {-1, -1}};
-    struct s4d_error err;
-    assert_int_equal(s4d_overlap_parse(overlap, &p.options.overlap, &err), 0);
-    p.options.recompute = S4D_RECOMPUTE_NONE;
-    struct s4d_builder b;
-    struct s4d_linear l;
-    const int64_t k = 32, n = 64, rows = 4;
-    int64_t k_here = k / grid.size[transposed ? S4D_X : S4D_Y],
-            n_here = n / grid.size[transposed ? S4D_Y : S4D_X];
-    s4d_builder_init(&b, &p);
-    s4d_linear_declare(&b, &l, "fc", "fc", "fc", k, &n, 1, transposed, 0.02);
-    s4d_finish_params(&b);
-    int in = s4d_add_storage(&b, "I", rows * k_here * 2, S4D_ROLE_INPUT, true);
-    int d_out = s4d_add_storage(&b, "dO", rows * n_here * 2, S4D_ROLE_INPUT, true);
-    in = s4d_add_tensor(&b, "I", in, S4D_BF16, 0, rows, k_here);
-    d_out = s4d_add_tensor(&b, "dO", d_out, S4D_BF16, 0, rows, n_here);
-    b.label = (struct s4d_label){S4D_PHASE_FORWARD, 0, 0, "fc"};
-    S4D_COMPUTE(&b, S4D_OP_ZERO, p.params[l.bias].gradient);
-    s4d_linear_forward(&b, &l, in);
-    b.label.phase = S4D_PHASE_BACKWARD;
-    s4d_linear_backward(&b, &l, d_out);
-    s4d_flush_gradients(&b, -2);
-    s4d_emit_gradient_all_reduce(&b, 0, b.sharded_elements);
-    s4d_all_reduce(&b, S4D_AXIS(S4D_Z) | S4D_AXIS(S4D_DATA), p.params[l.bias].gradient, S4D_SUM);
-    s4d_place_gathers(&b);
-    s4d_order(&p, b.edges, b.n_edges);
-    s4d_builder_fini(&b);
-    return p;
-}
-
 /* All overlaps. The backward's gather is issued where the forward's weight is used, one gather
  * ahead, behind the same order wait; the all-reduce of dI runs beside the gemm of dW, which waits
  * for nothing; the reduce-scatter is awaited by the cast alone. From the iteration before: a buffer
@@ -128,7 +92,7 @@ static void test_overlapped(void **state)
         {"data[0] all-reduce", 1024, 0, "compute[5] data"},
         {"z-data[0] all-reduce", 128, 0, "compute[2] data"},
     };
-    struct s4d_program p = layer(s4d_grid_make(2, 2, 2, 2), "all", false);
+    struct s4d_program p = linear_program(s4d_grid_make(2, 2, 2, 2), "all", false);
     expect(&p, e, sizeof e / sizeof e[0]);
     s4d_program_free(&p);
 }
@@ -153,7 +117,7 @@ static void test_blocking_transposed(void **state)
         {"data[0] all-reduce", 1024, 0, "compute[5] data"},
         {"z-data[0] all-reduce", 128, 0, "compute[2] data"},
     };
-    struct s4d_program p = layer(s4d_grid_make(2, 2, 2, 2), "none", true);
+    struct s4d_program p = linear_program(s4d_grid_make(2, 2, 2, 2), "none", true);
     expect(&p, e, sizeof e / sizeof e[0]);
     s4d_program_free(&p);
 }
@@ -177,7 +141,7 @@ static void test_weight_gradient_first(void **state)
         {"compute[5] cast", 0, 0, "z-scatter[0] data"},
         {"z-data[0] all-reduce", 256, 0, "compute[2] data"},
     };
-    struct s4d_program p = layer(s4d_grid_make(1, 2, 2, 1), "all", false);
+    struct s4d_program p = linear_program(s4d_grid_make(1, 2, 2, 1), "all", false);
     expect(&p, e, sizeof e / sizeof e[0]);
     s4d_program_free(&p);
 }
