@@ -21,7 +21,16 @@ struct s4d_program linear_program(struct s4d_grid grid, const char *overlap, boo
     int64_t k_here = k / grid.size[transposed ? S4D_X : S4D_Y],
             n_here = n / grid.size[transposed ? S4D_Y : S4D_X];
     s4d_builder_init(&b, &p);
-    s4d_linear_declare(&b, &l, "fc", "fc", "fc", k, &n, 1, transposed, 0.02);
+    s4d_linear_declare(&b, &l,
+                       &(struct s4d_linear_shape){.name = "fc",
+                                                  .label = "fc",
+                                                  .hf = "fc",
+                                                  .k = k,
+                                                  .part_cols = {n},
+                                                  .parts = 1,
+                                                  .transposed = transposed,
+                                                  .bias = true,
+                                                  .init_std = 0.02});
     s4d_finish_params(&b);
     int in = s4d_add_storage(&b, "I", rows * k_here * 2, S4D_ROLE_INPUT, true);
     int d_out = s4d_add_storage(&b, "dO", rows * n_here * 2, S4D_ROLE_INPUT, true);
