@@ -6,24 +6,35 @@
 
 #include "tests/lib/interpreter_internal.h"
 
+/* A row-major (rows, cols) from its transpose. */
+static const double *transposed(struct s4d_turn *t, const double *x, int64_t rows, int64_t cols)
+{
+    double *y = s4d_turn_new(t, rows * cols);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            y[i * cols + j] = x[j * rows + i];
+    return y;
+}
+
 static void gemm(struct s4d_turn *t)
 {
-    int64_t m = s4d_turn_constants(t)->gemm.m, n = s4d_turn_constants(t)->gemm.n,
-            k = s4d_turn_constants(t)->gemm.k;
-    bool ta = s4d_turn_constants(t)->gemm.transpose_a, tb = s4d_turn_constants(t)->gemm.transpose_b;
+    const union s4d_constants *c = s4d_turn_constants(t);
+    int64_t m = c->gemm.m, n = c->gemm.n, k = c->gemm.k;
     if (!s4d_turn_expect(t, 0, m * k) || !s4d_turn_expect(t, 1, k * n) ||
         !s4d_turn_expect(t, 2, m * n))
         return;
     const double *a = s4d_turn_load(t, 0), *b = s4d_turn_load(t, 1);
-    double *d =
-        s4d_turn_constants(t)->gemm.beta != 0 ? s4d_turn_load(t, 2) : s4d_turn_new(t, m * n);
+    const double *before = c->gemm.beta != 0 ? s4d_turn_load(t, 2) : NULL;
+    a = c->gemm.transpose_a ? transposed(t, a, m, k) : a;
+    b = c->gemm.transpose_b ? transposed(t, b, k, n) : b;
+    double *d = s4d_turn_new(t, m * n);
+    memset(d, 0, (size_t)(m * n) * sizeof *d);
     for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            double sum = 0;
-            for (int64_t l = 0; l < k; l++)
-                sum += a[ta ? l * m + i : i * k + l] * b[tb ? j * k + l : l * n + j];
-            d[i * n + j] = sum + (s4d_turn_constants(t)->gemm.beta != 0 ? d[i * n + j] : 0);
-        }
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                d[i * n + j] += a[i * k + l] * b[l * n + j];
+    for (int64_t i = 0; before && i < m * n; i++)
+        d[i] += before[i];
     s4d_turn_store(t, 2, d);
 }
 
@@ -94,9 +105,11 @@ static void attention_forward(struct s4d_turn *t)
             lse[bh * h.s + i] = max + log(sum);
             double *o = out + (bh / heads * h.s + i) * heads * h.dim + bh % heads * h.dim;
             memset(o, 0, (size_t)h.dim * sizeof *o);
-            for (int64_t j = 0; j <= last; j++)
+            for (int64_t j = 0; j <= last; j++) {
+                double p = exp(score(&h, i, j) - lse[bh * h.s + i]);
                 for (int64_t d = 0; d < h.dim; d++)
-                    o[d] += exp(score(&h, i, j) - lse[bh * h.s + i]) * h.v[j * h.row + d];
+                    o[d] += p * h.v[j * h.row + d];
+            }
         }
     }
     s4d_turn_store(t, 1, out);

@@ -143,12 +143,13 @@ static unsigned char *element(const struct s4d_interpreter *in, int rank, int te
     return in->bytes[rank * in->p->n_storages + in->p->tensors[tensor].storage] + at;
 }
 
+/* Asked of NaNs: -1 is a good integer. */
 static bool is_poison(enum s4d_type type, const unsigned char *bytes)
 {
-    for (int i = s4d_type_bytes[type] - 1; i >= 0; i--)
+    for (int i = 0; i < s4d_type_bytes[type]; i++)
         if (bytes[i] != POISON)
             return false;
-    return s4d_number_is_float(type);
+    return true;
 }
 
 double *s4d_turn_new(struct s4d_turn *t, int64_t n)
@@ -240,12 +241,12 @@ double *s4d_turn_load(struct s4d_turn *t, int k)
     struct row row = {NULL, 0};
     for (int64_t i = 0; i < n; i++) {
         const unsigned char *bytes = next(t, tensor, i, &row);
-        if (is_poison(type, bytes))
+        values[i] = s4d_number_load(type, bytes);
+        if (isnan(values[i]) && is_poison(type, bytes))
             s4d_fault(t->in, t->rank, t->op,
                       "operand %s (tensor %s): element %lld is read but was never written, or its "
                       "bytes were given away",
                       operand_name(t, k), t->in->p->tensors[tensor].name, (long long)i);
-        values[i] = s4d_number_load(type, bytes);
     }
     return values;
 }

@@ -72,8 +72,3 @@ void s4d_number_store(enum s4d_type type, unsigned char *bytes, double value)
         *bytes = (unsigned char)value;
     }
 }
-
-bool s4d_number_is_float(enum s4d_type type)
-{
-    return type == S4D_F64 || type == S4D_F32 || type == S4D_BF16 || type == S4D_F16;
-}

@@ -3,7 +3,6 @@
 #ifndef S4D_TESTS_NUMBERS_H
 #define S4D_TESTS_NUMBERS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "schedule/op.h"    /* for: enum s4d_type */
@@ -15,7 +14,5 @@ double s4d_number_load(enum s4d_type type, const unsigned char *bytes);
 /* Stores the value: floats are rounded to nearest even (bf16 and f16 from the value rounded to
  * fp32, as an fp32 kernel leaves it; too large becomes infinite), integers are truncated. */
 void s4d_number_store(enum s4d_type type, unsigned char *bytes, double value);
-
-bool s4d_number_is_float(enum s4d_type type);
 
 #endif

@@ -47,6 +47,19 @@ struct s4d_case s4d_case_default(int heads, int x, int y, int z, int data)
     return c;
 }
 
+bool s4d_case_grid(int i, struct s4d_grid *grid)
+{
+    for (int x = 1; x <= 16; x *= 2)
+        for (int y = 1; x * y <= 16; y *= 2)
+            for (int z = 1; x * y * z <= 16; z *= 2)
+                for (int data = 1; x * y * z * data <= 16; data *= 2)
+                    if (i-- == 0) {
+                        *grid = s4d_grid_make(x, y, z, data);
+                        return true;
+                    }
+    return false;
+}
+
 static void tokens_of(void *context, int iteration, int64_t sequence, int32_t *tokens, int count)
 {
     const struct s4d_case *c = context;

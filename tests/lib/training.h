@@ -25,6 +25,10 @@ struct s4d_case {
  * (the key biases'), which a small one would blow up to full steps. */
 struct s4d_case s4d_case_default(int heads, int x, int y, int z, int data);
 
+/* Grid i of the 70 of powers of two with at most 16 ranks, that of one rank first; false: no such.
+ */
+bool s4d_case_grid(int i, struct s4d_grid *grid);
+
 /* The interpreter's options of a case, tokens included; the case must outlive their use. */
 struct s4d_interpreter_options s4d_case_run(const struct s4d_case *c);
 
