@@ -63,16 +63,14 @@ static double kind_parameters(const struct s4d_model *m, const char *name)
 double s4d_model_parameters(const struct s4d_model *m)
 {
     return kind_parameters(m, m->embedding) + kind_parameters(m, m->positions) +
-           kind_parameters(m, m->head) +
-           m->num_layers * (2 * kind_parameters(m, m->norm) + kind_parameters(m, m->attention) +
-                            kind_parameters(m, m->mlp));
+           kind_parameters(m, m->head) + (2 * m->num_layers + 1) * kind_parameters(m, m->norm) +
+           m->num_layers * (kind_parameters(m, m->attention) + kind_parameters(m, m->mlp));
 }
 
 double s4d_least_memory_bytes(const struct s4d_model *model, const struct s4d_grid *g,
                               const struct s4d_options *o)
 {
-    int working = s4d_type_bytes[o->precision], master = working > 4 ? working : 4;
-    int each = master * 4 + (working < master ? working : 0); /* master, moments, gradient */
+    int type_bytes = s4d_type_bytes[o->precision], each = 4 * (type_bytes > 4 ? type_bytes : 4);
     return s4d_model_parameters(model) * each /
            ((double)g->size[S4D_X] * g->size[S4D_Y] * g->size[S4D_Z]);
 }

@@ -16,8 +16,8 @@
  * memory. */
 double s4d_estimate_s(const struct s4d_simulation *s, const struct s4d_grid *grid);
 
-/* Bytes a device cannot do without: shards of weights, moments and gradients. Never more than the
- * program's persistent storages. */
+/* Bytes a device cannot do without: its shard of master weights, two moments and gradients. Never
+ * more than the program's persistent storages, which have 16-bit weights beside them. */
 double s4d_least_memory_bytes(const struct s4d_model *model, const struct s4d_grid *grid,
                               const struct s4d_options *options);
 /* Parameters of the whole model by the layer registry. */

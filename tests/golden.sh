@@ -23,7 +23,7 @@ for file in $(if [ $# -gt 0 ]; then printf 'tests/golden/%s.txt\n' "$@"; else ls
     status=$?
     # Commits and hashes of input files change without any prediction changing.
     sed -E 's/^(# scale4d .*  commit) [^ ]+/\1 -/; s/\([0-9a-f]{16}\)/(-)/
-            s/"(commit|hash)": "[^"]*"/"\1": "-"/' "$new.out" >> "$new"
+            s/"(commit|hash)": "[^"]*"/"\1": "-"/g' "$new.out" >> "$new"
     rm -f "$new.out"
     if [ $status -ne 0 ]; then
         echo "not ok - $file: exit status $status"
