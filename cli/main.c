@@ -22,6 +22,7 @@ static const struct s4d_command *const commands[] = {
     &s4d_command_fabrics,
     &s4d_command_collectives,
     &s4d_command_route,
+    &s4d_command_figure,
     NULL};
 /* clang-format on */
 

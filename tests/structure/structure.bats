@@ -122,7 +122,7 @@ may() {
 
 @test "make commands of the README and of the figures' READMEs exist" {
     help=$(make help)
-    for target in $(files '*.md' | xargs grep -ohE '\bmake [a-z][a-z-]*' | awk '{print $2}' | sort -u); do
+    for target in $(files '*.md' | xargs grep -ohE '\bmake [a-z][a-z0-9-]*' | awk '{print $2}' | sort -u); do
         case $target in
         figure-*) ls -d paper-figures/*/"${target#figure-}" || { echo "no figure $target"; false; } ;;
         *) echo "$help" | grep -qE "^  $target " || { echo "make help does not list $target"; false; } ;;
