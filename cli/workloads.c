@@ -28,7 +28,7 @@ static json_t *record_of(const struct s4d_workload *w)
 {
     json_t *record = json_object();
     json_object_set_new(record, "kind", json_string("workload"));
-    s4d_options_record(s4d_workload_keys, w, record);
+    s4d_workload_record(w, record);
     json_object_set_new(record, "parameters",
                         json_integer((json_int_t)s4d_workload_parameters(&w->model)));
     json_object_set_new(record, "hash", json_string(w->hash));

@@ -2,12 +2,47 @@
 /* FLOP counts: the closed formulas of GPT, and sums over a program's ops. */
 #include "schedule/flops.h"
 
+#include "schedule/layer.h"
+
+static double forward_flops(const struct s4d_model *m, const char *kind)
+{
+    const struct s4d_layer_kind *k = s4d_layer_kind_find(kind);
+    S4D_ASSERT(k, "layer kind %s", kind);
+    return k->forward_flops(m);
+}
+
+/* Four h x h matrices' worth of attention and eight of MLP, as GPT has. */
+static bool is_gpt(const struct s4d_model *m)
+{
+    double s = m->seq_length, h = m->hidden_size;
+    return forward_flops(m, m->attention) == 8 * s * h * h + 4 * s * s * h &&
+           forward_flops(m, m->mlp) == 16 * s * h * h;
+}
+
+const char *s4d_formula_name(const struct s4d_model *model)
+{
+    return is_gpt(model) ? "megatron-2021" : "layer-sum";
+}
+
+static double layer_sum(const struct s4d_model *m, int global_batch, enum s4d_recompute recompute)
+{
+    double s = m->seq_length, attention = forward_flops(m, m->attention);
+    double layer = attention + forward_flops(m, m->mlp), again = 0;
+    if (recompute == S4D_RECOMPUTE_FULL)
+        again = layer;
+    else if (recompute == S4D_RECOMPUTE_SELECTIVE) /* the core, as the full square */
+        again = 4 * s * s * m->num_attention_heads * s4d_head_dim(m);
+    return global_batch * (m->num_layers * (3 * layer + again) + 3 * forward_flops(m, m->head));
+}
+
 double s4d_formula_flops(const struct s4d_model *model, int global_batch,
                          enum s4d_recompute recompute)
 {
     double B = global_batch, s = model->seq_length, l = model->num_layers, h = model->hidden_size,
            V = model->vocab_size;
     double layers = B * s * l * h * h;
+    if (!is_gpt(model))
+        return layer_sum(model, global_batch, recompute);
     switch (recompute) {
     case S4D_RECOMPUTE_FULL:
         return 96 * layers * (1 + s / (6 * h) + V / (16 * l * h));

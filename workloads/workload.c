@@ -13,6 +13,8 @@
 #include "support/option_field.h"
 #include "support/quote.h"
 #include "support/record.h"
+#include "workloads/check.h"
+#include "workloads/hf_config.h"
 
 static int parse_word(const char *text, char *field, size_t size, struct s4d_error *err)
 {
@@ -48,6 +50,11 @@ static void format_word(const void *field, char *text, int size)
         .name = key, .type = S4D_OPT_INT, .offset = MODEL(field), .min = 1, .max = most,           \
         .help = text                                                                               \
     }
+#define NUMBER(key, field, least, most, text)                                                      \
+    {                                                                                              \
+        .name = key, .type = S4D_OPT_NUMBER, .offset = MODEL(field), .min = least, .max = most,    \
+        .help = text                                                                               \
+    }
 #define KIND(field, text)                                                                          \
     {                                                                                              \
         .name = #field, .type = S4D_OPT_PARSE, .offset = MODEL(field), .parse = parse_kind,        \
@@ -72,18 +79,25 @@ static const struct s4d_option keys[] = {
     INT("ffn-hidden-size", ffn_hidden_size, 1 << 22, "inner width of the MLP"),
     INT("vocab-size", vocab_size, 1 << 24, "tokens of the vocabulary"),
     INT("seq-length", seq_length, 1 << 24, "tokens of a sequence"),
-    {.name = "norm-epsilon",
-     .type = S4D_OPT_NUMBER,
-     .offset = MODEL(norm_epsilon),
-     .min = 1e-12,
-     .max = 1,
-     .help = "added to the variance"},
-    {.name = "init-std",
-     .type = S4D_OPT_NUMBER,
-     .offset = MODEL(init_std),
-     .min = 0,
-     .max = 10,
-     .help = "standard deviation of the initial matrices"},
+    INT("head-dim", head_dim, 1 << 16, "columns of a head"),
+    NUMBER("rope-theta", rope_theta, 1, 1e12, "base of the rotary frequencies"),
+    NUMBER("rope-scaling-factor", rope_scaling_factor, 1, 1e6,
+           "Llama-3's frequency scaling: what the lowest frequencies are divided by"),
+    NUMBER("rope-low-freq-factor", rope_low_freq_factor, 1e-3, 1e6,
+           "turns in the original context below which a frequency is low"),
+    NUMBER("rope-high-freq-factor", rope_high_freq_factor, 1e-3, 1e6,
+           "turns in the original context above which a frequency is kept"),
+    INT("rope-original-max-position-embeddings", rope_original_max_position_embeddings, 1 << 24,
+        "the original context, tokens"),
+    {.name = "goldfish-k",
+     .type = S4D_OPT_INT,
+     .offset = MODEL(goldfish_k),
+     .min = 2,
+     .max = 1 << 20,
+     .help = "one token in k is dropped from the loss"},
+    INT("goldfish-h", goldfish_h, 1 << 10, "tokens that choose whether the next is dropped"),
+    NUMBER("norm-epsilon", norm_epsilon, 1e-12, 1, "added to the variance"),
+    NUMBER("init-std", init_std, 0, 10, "standard deviation of the initial matrices"),
     {.name = "tie-word-embeddings",
      .type = S4D_OPT_FLAG,
      .offset = MODEL(tie_word_embeddings),
@@ -98,85 +112,41 @@ static const struct s4d_option keys[] = {
 };
 const struct s4d_option_group s4d_workload_keys[] = {{"Workload keys", keys, 0}, {NULL, NULL, 0}};
 
-/* Every key but the two with a default. */
-static int check_presence(const struct s4d_yaml_node *root, struct s4d_error *err)
+static bool in_yaml(const void *root, const char *key)
 {
-    for (const struct s4d_option *o = keys; o->name; o++) {
-        char key[64];
-        s4d_option_key(o, key, sizeof key);
-        bool optional = strcmp(key, "num_key_value_heads") == 0 || strcmp(key, "init_std") == 0;
-        if (optional || s4d_yaml_get(root, key))
-            continue;
-        s4d_yaml_fail(root, err, "missing key %s", key);
-        return s4d_hint(err, "add %s: %s", key, o->help);
-    }
-    return 0;
+    return s4d_yaml_get(root, key) != NULL;
 }
 
-/* Fails at `key`, with the nearest divisors of `whole` as hint. */
-static int check_divisor(const struct s4d_yaml_node *root, const char *key, int value,
-                         const char *whole_key, int whole, struct s4d_error *err)
+/* Of an absent key: where the file starts. */
+static void place_in_yaml(const void *root, const char *key, char *text, size_t size)
 {
-    if (whole % value == 0)
-        return 0;
-    int below = value, above = value;
-    while (whole % below)
-        below--;
-    while (above < whole && whole % above)
-        above++;
-    s4d_yaml_fail(s4d_yaml_get(root, key), err, "expected a divisor of %s (%d), got %d", whole_key,
-                  whole, value);
-    return value > whole ? s4d_hint(err, "at most %d", whole)
-                         : s4d_hint(err, "nearest are %d and %d", below, above);
+    const struct s4d_yaml_node *node = s4d_yaml_get(root, key), *file = root;
+    if (node)
+        snprintf(text, size, "%s:%d: %.80s", node->file, node->line, key);
+    else
+        snprintf(text, size, "%s:%d", file->file, file->line);
 }
 
-static int check_kind(const struct s4d_yaml_node *root, enum s4d_slot slot, const char *name,
-                      struct s4d_error *err)
+static int load_yaml(struct s4d_workload *w, const char *file, const char *text, size_t n,
+                     struct s4d_error *err)
 {
-    const struct s4d_layer_kind *kind = s4d_layer_kind_find(name);
-    if (kind && kind->slot == slot)
-        return 0;
-    const char *key = s4d_slot_names[slot];
-    s4d_yaml_fail(s4d_yaml_get(root, key), err, "expected a layer kind for %s, got %s", key,
-                  s4d_quote(name).text);
-    const char **names = NULL;
-    int n = 0, cap = 0;
-    for (int i = 0; s4d_layer_kinds[i]; i++) {
-        if (s4d_layer_kinds[i]->slot == slot)
-            s4d_push(names, n, cap, s4d_layer_kinds[i]->name);
-    }
-    s4d_hint_nearest(err, name, names, n);
-    free(names);
-    return -1;
-}
-
-static int check_kinds(const struct s4d_yaml_node *root, const struct s4d_model *m,
-                       struct s4d_error *err)
-{
-    return check_kind(root, S4D_SLOT_EMBEDDING, m->embedding, err) ||
-                   check_kind(root, S4D_SLOT_POSITIONS, m->positions, err) ||
-                   check_kind(root, S4D_SLOT_NORM, m->norm, err) ||
-                   check_kind(root, S4D_SLOT_ATTENTION, m->attention, err) ||
-                   check_kind(root, S4D_SLOT_MLP, m->mlp, err) ||
-                   check_kind(root, S4D_SLOT_HEAD, m->head, err)
-               ? -1
-               : 0;
-}
-
-static int bind(struct s4d_workload *w, const struct s4d_yaml_node *root, struct s4d_error *err)
-{
-    struct s4d_model *m = &w->model;
-    m->init_std = 0.02;
-    if (s4d_options_yaml(s4d_workload_keys, root, NULL, w, err) || check_presence(root, err))
+    struct s4d_yaml_node *root;
+    if (s4d_yaml_parse(file, text, n, &root, err))
         return -1;
-    if (!m->num_key_value_heads)
-        m->num_key_value_heads = m->num_attention_heads;
-    if (check_divisor(root, "num_attention_heads", m->num_attention_heads, "hidden_size",
-                      m->hidden_size, err) ||
-        check_divisor(root, "num_key_value_heads", m->num_key_value_heads, "num_attention_heads",
-                      m->num_attention_heads, err))
-        return -1;
-    return check_kinds(root, m, err);
+    w->model.init_std = 0.02;
+    struct s4d_workload_text read = {root, in_yaml, place_in_yaml};
+    int rc = s4d_options_yaml(s4d_workload_keys, root, NULL, w, err) ||
+                     s4d_workload_check(&w->model, &read, err)
+                 ? -1
+                 : 0;
+    s4d_yaml_free(root);
+    return rc;
+}
+
+static bool is_json(const char *file)
+{
+    size_t n = strlen(file);
+    return n > 5 && strcmp(file + n - 5, ".json") == 0;
 }
 
 static int load_file(struct s4d_workload *w, const char *file, struct s4d_error *err)
@@ -187,13 +157,9 @@ static int load_file(struct s4d_workload *w, const char *file, struct s4d_error 
         return -1;
     w->file = s4d_strdup(file);
     s4d_hash(text, n, w->hash);
-    struct s4d_yaml_node *root;
-    int rc = s4d_yaml_parse(file, text, n, &root, err);
+    int rc = is_json(file) ? s4d_workload_config(w, file, text, n, err)
+                           : load_yaml(w, file, text, n, err);
     free(text);
-    if (rc)
-        return -1;
-    rc = bind(w, root, err);
-    s4d_yaml_free(root);
     return rc;
 }
 
@@ -231,7 +197,8 @@ static int load_named(struct s4d_workload *w, const char *name, struct s4d_error
 int s4d_workload_load(struct s4d_workload *w, const char *name, struct s4d_error *err)
 {
     memset(w, 0, sizeof *w);
-    int rc = s4d_is_path(name) ? load_file(w, name, err) : load_named(w, name, err);
+    int rc =
+        s4d_is_path(name) || is_json(name) ? load_file(w, name, err) : load_named(w, name, err);
     if (rc)
         s4d_workload_free(w);
     return rc;
@@ -247,6 +214,12 @@ void s4d_workload_free(struct s4d_workload *w)
 int s4d_workload_names(char ***names)
 {
     return s4d_file_names(folder(), names);
+}
+
+void s4d_workload_record(const struct s4d_workload *w, json_t *record)
+{
+    s4d_options_record(s4d_workload_keys, w, record);
+    s4d_workload_drop_unused(&w->model, record);
 }
 
 static double parameters_of(const char *kind, const struct s4d_model *m)

@@ -81,7 +81,7 @@ static void small_models(void **state)
     assert_int_equal(w.model.vocab_size, 256);
     assert_int_equal(w.model.seq_length, 32);
     json_t *record = json_object();
-    s4d_options_record(s4d_workload_keys, &w, record);
+    s4d_workload_record(&w, record);
     assert_int_equal(json_object_size(record), 18); /* 12 values and 6 kinds */
     assert_string_equal(json_string_value(json_object_get(record, "name")), "gpt-tiny");
     assert_string_equal(json_string_value(json_object_get(record, "mlp")), "gelu-mlp");
@@ -91,13 +91,48 @@ static void small_models(void **state)
     s4d_workload_free(&w);
 }
 
+/* Layers, hidden size, heads, key-value heads, inner width, vocabulary, and the published counts of
+ * parameters: 2 V h + l (2 h (q + kv) + 3 h f + 2 h) + h with q = h and kv = kv_heads h / heads. By
+ * hand for 7b: 2*32000*4096 = 262144000; a layer 4*4096^2 + 3*4096*11008 + 2*4096 = 202383360; 32
+ * of them 6476267520; + 4096. */
+static void llama_family(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int layers, hidden, heads, kv_heads, ffn, vocab, seq;
+        double theta, parameters;
+    } models[] = {
+        {"llama-2-7b", 32, 4096, 32, 32, 11008, 32000, 4096, 1e4, 6738415616},
+        {"llama-2-70b", 80, 8192, 64, 8, 28672, 32000, 4096, 1e4, 68976648192},
+        {"llama-3-8b", 32, 4096, 32, 8, 14336, 128256, 8192, 5e5, 8030261248},
+        {"llama-3-70b", 80, 8192, 64, 8, 28672, 128256, 8192, 5e5, 70553706496},
+        {"llama-3-405b", 126, 16384, 128, 8, 53248, 128256, 8192, 5e5, 405853388800},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct s4d_workload w = load(models[i].name);
+        const struct s4d_model *m = &w.model;
+        assert_int_equal(m->num_layers, models[i].layers);
+        assert_int_equal(m->hidden_size, models[i].hidden);
+        assert_int_equal(m->num_attention_heads, models[i].heads);
+        assert_int_equal(m->num_key_value_heads, models[i].kv_heads);
+        assert_int_equal(m->ffn_hidden_size, models[i].ffn);
+        assert_int_equal(m->vocab_size, models[i].vocab);
+        assert_int_equal(m->seq_length, models[i].seq);
+        assert_true(m->rope_theta == models[i].theta && m->rope_scaling_factor == 0);
+        assert_true(!m->tie_word_embeddings);
+        assert_true(s4d_workload_parameters(m) == models[i].parameters);
+        s4d_workload_free(&w);
+    }
+}
+
 /* Every file of the folder loads, under its own name, with a source. */
 static void all_files(void **state)
 {
     (void)state;
     char **names;
     int n = s4d_workload_names(&names);
-    assert_true(n >= 11);
+    assert_true(n >= 17);
     for (int i = 0; i < n; i++) {
         struct s4d_workload w = load(names[i]);
         assert_string_equal(w.model.name, names[i]);
@@ -168,7 +203,7 @@ static void bad_files(void **state)
     refuses("mlp", "mlp: gelu-mpl\n", ".yaml:15: mlp",
             "expected a layer kind for mlp, got 'gelu-mpl'", "did you mean gelu-mlp?");
     refuses("mlp", "mlp: layernorm\n", ".yaml:15: mlp",
-            "expected a layer kind for mlp, got 'layernorm'", "known: gelu-mlp");
+            "expected a layer kind for mlp, got 'layernorm'", "known: gelu-mlp, swiglu-mlp");
     refuses("name", "name: a b\n", ".yaml:1: name",
             "expected a name of 1 to 63 letters, digits, '-', '_' or '.', got 'a b'", "");
     refuses("norm_eps", "norm_epsilon: 1e-5\n", ".yaml:9: norm_epsilon",
@@ -176,6 +211,25 @@ static void bad_files(void **state)
             "write a plain decimal: 0.00001, not 1e-5");
     refuses("tie", "tie_word_embeddings: 1\n", ".yaml:10: tie_word_embeddings",
             "expected true or false, got '1'", "");
+}
+
+/* A key of one layer kind stands only with it; one that the kind needs must be there. */
+static void owned_keys(void **state)
+{
+    (void)state;
+    refuses("seq_length", "seq_length: 32\nrope_theta: 10000\n", ".yaml:9: rope_theta",
+            "a key of positions: rotary, but this model has learned", "");
+    refuses("seq_length", "seq_length: 32\nhead_dim: 32\n", ".yaml:9: head_dim",
+            "a key of attention: grouped-query, but this model has multi-head", "");
+    refuses("seq_length", "seq_length: 32\ngoldfish_h: 4\n", ".yaml:9: goldfish_h",
+            "a key of head: goldfish-cross-entropy, but this model has cross-entropy", "");
+    refuses("positions", "positions: rotary\n", ".yaml:1", "missing key rope_theta",
+            "add rope_theta: base of the rotary frequencies");
+    refuses("head:", "head: goldfish-cross-entropy\ngoldfish_k: 1\n", ".yaml:17: goldfish_k",
+            "expected an integer in [2, 1048576], got '1'", "");
+    refuses("head:", "head: goldfish-cross-entropy\ngoldfish_k: 4\n", ".yaml:1",
+            "missing key goldfish_h",
+            "add goldfish_h: tokens that choose whether the next is dropped");
 }
 
 static void optional_keys(void **state)
@@ -220,6 +274,7 @@ int main(void)
         cmocka_unit_test(gpt_family),    cmocka_unit_test(small_models),
         cmocka_unit_test(all_files),     cmocka_unit_test(bad_files),
         cmocka_unit_test(optional_keys), cmocka_unit_test(unknown_names),
+        cmocka_unit_test(llama_family),  cmocka_unit_test(owned_keys),
     };
     return cmocka_run_group_tests_name("workload", tests, NULL, NULL);
 }
