@@ -19,9 +19,19 @@ static bool is_gpt(const struct s4d_model *m)
            forward_flops(m, m->mlp) == 16 * s * h * h;
 }
 
-const char *s4d_formula_name(const struct s4d_model *model)
+const char *s4d_formula_name(const struct s4d_model *model, enum s4d_recompute recompute)
 {
-    return is_gpt(model) ? "megatron-2021" : "layer-sum";
+    if (!is_gpt(model))
+        return "sum over the program's ops";
+    switch (recompute) {
+    case S4D_RECOMPUTE_FULL:
+        return "96 B s l h^2 (1 + s/6h + V/16lh)";
+    case S4D_RECOMPUTE_SELECTIVE:
+        return "72 B s l h^2 (1 + 2s/9h + V/12lh)";
+    case S4D_RECOMPUTE_NONE:
+        break;
+    }
+    return "72 B s l h^2 (1 + s/6h + V/12lh)";
 }
 
 static double layer_sum(const struct s4d_model *m, int global_batch, enum s4d_recompute recompute)

@@ -14,8 +14,8 @@
 double s4d_formula_flops(const struct s4d_model *model, int global_batch,
                          enum s4d_recompute recompute);
 
-/* Which of the two: "megatron-2021", or "layer-sum". */
-const char *s4d_formula_name(const struct s4d_model *model);
+/* The form that was taken: one of the three, or "sum over the program's ops". */
+const char *s4d_formula_name(const struct s4d_model *model, enum s4d_recompute recompute);
 
 /* Summed over a program's ops times ranks: by the model, and as executed. */
 double s4d_program_model_flops(const struct s4d_program *program);

@@ -99,14 +99,11 @@ static void describe(const struct s4d_simulation *s, const struct s4d_program *p
 {
     const struct s4d_model *m = &p->model;
     const struct s4d_options *o = &p->options;
-    bool gpt = m->ffn_hidden_size == 4 * m->hidden_size &&
-               m->num_key_value_heads == m->num_attention_heads;
     *r = (struct s4d_result){
         .grid = p->grid,
         .micro_batch = o->micro_batch,
         .micro_batches = p->micro_batches,
-        .flops_formula =
-            gpt ? s4d_formula_flops(m, o->global_batch, o->recompute) : s4d_program_model_flops(p),
+        .flops_formula = s4d_formula_flops(m, o->global_batch, o->recompute),
         .flops_executed = s4d_program_executed_flops(p),
         .memory_peak_bytes = (int64_t)need_bytes(s, p->arena_bytes[S4D_DEVICE]),
         .parameters = s4d_program_parameters(p),

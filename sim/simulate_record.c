@@ -2,6 +2,7 @@
 /* The record of a simulation: inputs, then results; provenance is the caller's. */
 #include <string.h>
 
+#include "schedule/flops.h"
 #include "schedule/op.h"
 #include "sim/simulate.h"
 #include "sim/simulate_one.h"
@@ -59,24 +60,6 @@ static void add_inputs(json_t *record, const struct s4d_simulation *s, const str
     json_object_set_new(record, "fold", json_boolean(s->fold));
 }
 
-/* The formula whose FLOPs are counted (design: figures of merit). */
-static const char *formula_name(const struct s4d_simulation *s)
-{
-    const struct s4d_model *m = &s->workload->model;
-    if (m->ffn_hidden_size != 4 * m->hidden_size ||
-        m->num_key_value_heads != m->num_attention_heads)
-        return "sum over the program's ops";
-    switch (s->options.recompute) {
-    case S4D_RECOMPUTE_FULL:
-        return "96 B s l h^2 (1 + s/6h + V/16lh)";
-    case S4D_RECOMPUTE_SELECTIVE:
-        return "72 B s l h^2 (1 + 2s/9h + V/12lh)";
-    case S4D_RECOMPUTE_NONE:
-        break;
-    }
-    return "72 B s l h^2 (1 + s/6h + V/12lh)";
-}
-
 static void add_merit(json_t *record, const struct s4d_simulation *s, const struct s4d_result *r)
 {
     const struct s4d_device *d = &s->machine->device;
@@ -86,7 +69,8 @@ static void add_merit(json_t *record, const struct s4d_simulation *s, const stru
     json_object_set_new(record, "samples_s", json_pack("[f]", t_s));
     json_object_set_new(record, "first_iteration_s", json_real(r->run.first_iteration_s));
     json_object_set_new(record, "flops_formula", json_real(r->flops_formula));
-    json_object_set_new(record, "flops_formula_name", json_string(formula_name(s)));
+    json_object_set_new(record, "flops_formula_name",
+                        json_string(s4d_formula_name(&s->workload->model, s->options.recompute)));
     json_object_set_new(record, "flops_per_s", json_real(rate));
     json_object_set_new(record, "flops_executed_per_s", json_real(r->flops_executed / t_s));
     json_object_set_new(record, "peak_fraction",

@@ -54,10 +54,33 @@ static void test_overlap(void **state)
 static void test_formulas(void **state)
 {
     (void)state;
-    struct s4d_model m = {.num_layers = 2, .hidden_size = 4, .seq_length = 6, .vocab_size = 16};
+    struct s4d_model m = {.num_layers = 2,
+                          .hidden_size = 4,
+                          .num_attention_heads = 1,
+                          .num_key_value_heads = 1,
+                          .ffn_hidden_size = 16,
+                          .seq_length = 6,
+                          .vocab_size = 16,
+                          .attention = "multi-head",
+                          .mlp = "gelu-mlp",
+                          .head = "cross-entropy"};
+    assert_string_equal(s4d_formula_name(&m, S4D_RECOMPUTE_NONE),
+                        "72 B s l h^2 (1 + s/6h + V/12lh)");
     assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_FULL), 76032, 1e-6);
     assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_NONE), 58752, 1e-6);
     assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_SELECTIVE), 62208, 1e-6);
+    /* Other shapes by the layers' sum. 2 heads of 2 on 1 of keys and values, SwiGLU of f = 5, a
+     * sequence: attention 2*6*4*(2*4 + 2*2) + 4*36*4 = 1152, mlp 6*6*4*5 = 720, head 2*6*4*16 =
+     * 768. none 3*(2*(3*1872) + 3*768) = 40608; full one layer pass more: + 3*2*1872 = 51840;
+     * selective the core: + 3*2*4*36*4 = 44064. */
+    m.num_attention_heads = 2;
+    m.ffn_hidden_size = 5;
+    strcpy(m.attention, "grouped-query");
+    strcpy(m.mlp, "swiglu-mlp");
+    assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_NONE), 40608, 1e-6);
+    assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_FULL), 51840, 1e-6);
+    assert_float_equal(s4d_formula_flops(&m, 3, S4D_RECOMPUTE_SELECTIVE), 44064, 1e-6);
+    assert_string_equal(s4d_formula_name(&m, S4D_RECOMPUTE_NONE), "sum over the program's ops");
 }
 
 static struct s4d_schedule_options valid(void)
