@@ -264,3 +264,40 @@ struct s4d_difference s4d_compare(const struct s4d_case *c, const struct s4d_tra
     }
     return d;
 }
+
+enum { DIRECTION = 77 };
+
+double s4d_case_moved_loss(const struct s4d_program *p, const struct s4d_case *c, int param,
+                           double e)
+{
+    struct s4d_interpreter_options run = s4d_case_run(c);
+    struct s4d_interpreter *in = s4d_interpreter_create(p, &run);
+    const struct s4d_param *q = &p->params[param];
+    int coordinate[S4D_AXES];
+    for (int rank = 0; rank < s4d_grid_ranks(&p->grid); rank++)
+        for (int64_t i = 0; i < q->shard_elements; i++) {
+            s4d_grid_coordinates(&p->grid, rank, coordinate);
+            int64_t g = s4d_param_global_index(p, q, coordinate, i);
+            if (g < 0)
+                continue;
+            double w = s4d_interpreter_get(in, rank, q->master, i);
+            w += e * s4d_normal_at(DIRECTION, (uint64_t)g);
+            s4d_interpreter_set(in, rank, q->master, i, w);
+            s4d_interpreter_set(in, rank, q->working, i, w);
+        }
+    double loss = s4d_interpreter_run(in, 1, NULL) ? NAN : s4d_interpreter_loss(in, 0);
+    s4d_interpreter_free(in);
+    return loss;
+}
+
+double s4d_case_slope(const struct s4d_trained *t, int param, double *size)
+{
+    double slope = 0, square = 0;
+    for (int64_t i = 0; i < t->params[param].n; i++) {
+        double part = t->params[param].gradient[i] * s4d_normal_at(DIRECTION, (uint64_t)i);
+        slope += part;
+        square += part * part;
+    }
+    *size = sqrt(square);
+    return slope;
+}

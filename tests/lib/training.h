@@ -54,6 +54,13 @@ int s4d_train_program(const struct s4d_program *p, const struct s4d_case *c,
 /* The reference, on the same initial weights. */
 void s4d_train_reference(const struct s4d_case *c, struct s4d_trained *out);
 
+/* For central differences: the loss of the first iteration with a parameter's weights moved by e
+ * times a fixed random direction (NaN: a fault); and the gradient's slope in that direction, with
+ * the root of its terms' squared sum in *size. */
+double s4d_case_moved_loss(const struct s4d_program *p, const struct s4d_case *c, int param,
+                           double e);
+double s4d_case_slope(const struct s4d_trained *t, int param, double *size);
+
 /* Largest |a - b| / |b| of any tensor, losses and norms; *what names it. */
 struct s4d_difference {
     double gradient, weight, loss, grad_norm;

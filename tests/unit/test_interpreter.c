@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The toy interpreter itself: every op kind on values worked by hand, collectives on four ranks,
- * element types. What it reports of faulty programs: test_faults.c. */
+/* The toy interpreter itself: every op kind on values worked by hand and collectives on
+ * four ranks. What it reports of faulty programs: test_faults.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 
 #include "tests/lib/handmade.h"
 #include "tests/lib/interpreter.h"
-#include "tests/lib/numbers.h"
 
 /* An operand of a program of one op: f64, (rows, cols), its values before, and after where they
  * change. rows 0: absent. */
@@ -82,10 +81,13 @@ static struct s4d_program one_op(enum s4d_op_kind kind, const union s4d_constant
     return p;
 }
 
+static bool checked[S4D_OP_KINDS];
+
 static void check_op(enum s4d_op_kind kind, union s4d_constants c, const struct operand *operands,
                      int n)
 {
     assert_int_equal(n, s4d_op_kinds[kind].n_operands);
+    checked[kind] = true;
     struct s4d_program p = one_op(kind, &c, operands, n);
     struct s4d_interpreter *in = start(&p);
     for (int k = 0; k < n; k++)
@@ -203,6 +205,74 @@ static void test_activation(void **state)
           IN(2, 2, 1, 10, 2, 100), OUT(2, 2, slope, 5, 2 * slope, 100 * (1 - slope)));
 }
 
+/* Row (1, 7), width 2, epsilon 0: sum of squares 50, r = 1/5, xhat (1/5, 7/5), gain (2, 3).
+ * Backward of dy = (1, 1): dxhat = (2, 3), B = 2/5 + 21/5 = 23/5, dx = 1/5 (2 - 1/5 B/2, 3 - 7/5
+ * B/2) = (0.308, -0.044). */
+static void test_rms(void **state)
+{
+    (void)state;
+    union s4d_constants c = {.norm = {2, 0.0}};
+    CHECK(S4D_OP_RMS_PARTIAL, c, IN(1, 2, 1, 7), OUT(1, 1, 50));
+    CHECK(S4D_OP_RMS_APPLY, c, IN(1, 2, 1, 7), IN(1, 1, 50), GAIN, OUT(1, 2, 0.4, 4.2));
+    CHECK(S4D_OP_RMS_BACKWARD_PARTIAL, c, IN(1, 2, 1, 7), IN(1, 1, 50), GAIN, IN(1, 2, 1, 1),
+          OUT(1, 1, 4.6), {1, 2, {10, 20}, {10.2, 21.4}, true});
+    CHECK(S4D_OP_RMS_BACKWARD_APPLY, c, IN(1, 2, 1, 7), IN(1, 1, 50), GAIN, IN(1, 2, 1, 1),
+          IN(1, 1, 4.6), NONE, OUT(1, 2, 0.308, -0.044));
+    CHECK(S4D_OP_RMS_BACKWARD_APPLY, c, IN(1, 2, 1, 7), IN(1, 1, 50), GAIN, IN(1, 2, 1, 1),
+          IN(1, 1, 4.6), IN(1, 2, 1, 2), OUT(1, 2, 1.308, 1.956));
+}
+
+/* Head size 4, theta 4: pair 0 is (x0, x2) and turns 1 radian a token, pair 1 is (x1, x3) and turns
+ * 4^(-2/4) = 1/2. Token 0 does not turn, and token 2 is the first of the next sequence. */
+static void test_rotary(void **state)
+{
+    (void)state;
+    union s4d_constants c = {.rotary = {.seq = 2, .heads = 1, .head_dim = 4, .theta = 4}};
+    const double c1 = cos(1), s1 = sin(1), c2 = cos(0.5), s2 = sin(0.5);
+    CHECK(S4D_OP_ROTARY, c,
+          {3,
+           4,
+           {1, 2, 3, 4, 1, 0, 0, 1, 5, 6, 7, 8},
+           {1, 2, 3, 4, c1, -s2, s1, c2, 5, 6, 7, 8},
+           true});
+    c.rotary.inverse = true;
+    CHECK(S4D_OP_ROTARY, c, {2, 4, {1, 2, 3, 4, c1, -s2, s1, c2}, {1, 2, 3, 4, 1, 0, 0, 1}, true});
+    /* Original context 4 pi: pair 0 turns 2 times in it, pair 1 once. Between low 1/2 and high 7/2,
+     * pair 0 is half way: (1/2) / 4 + 1/2 = 5/8; and pair 1 a sixth: (5/6) / 8 + (1/6) / 2 = 3/16.
+     */
+    c = C(.rotary = {2, 1, 4, 4.0, 4.0, 0.5, 3.5, 4 * M_PI, false});
+    CHECK(S4D_OP_ROTARY, c,
+          {2,
+           4,
+           {1, 2, 3, 4, 1, 0, 0, 1},
+           {1, 2, 3, 4, cos(5. / 8), -sin(3. / 16), sin(5. / 8), cos(3. / 16)},
+           true});
+}
+
+/* silu(ln 3) = ln 3 / (1 + 1/3) = 3/4 ln 3, its slope s (1 + x (1 - s)) with s = 3/4. */
+static void test_gated(void **state)
+{
+    (void)state;
+    const double a = log(3), slope = 0.75 * (1 + a / 4);
+    union s4d_constants c = {.activation = {S4D_SILU}};
+    CHECK(S4D_OP_ACTIVATION_FORWARD, c, IN(1, 2, a, -a), NONE, OUT(1, 2, 0.75 * a, -0.25 * a));
+    CHECK(S4D_OP_ACTIVATION_BACKWARD, c, IN(1, 1, a), NONE, IN(1, 1, 2), OUT(1, 1, 2 * slope));
+    CHECK(S4D_OP_GATED_FORWARD, c, IN(1, 4, a, 0, 4, 5), OUT(1, 2, 3 * a, 0));
+    CHECK(S4D_OP_GATED_BACKWARD, c, IN(1, 4, a, 0, 4, 5), IN(1, 2, 10, 100),
+          OUT(1, 4, 40 * slope, 250, 7.5 * a, 0));
+}
+
+/* Every hash is a multiple of 1: all targets with two tokens before them are dropped; and of a k
+ * beyond all hashes, none. */
+static void test_goldfish(void **state)
+{
+    (void)state;
+    union s4d_constants c = {.goldfish = {1, 2}};
+    CHECK(S4D_OP_GOLDFISH, c, IN(2, 4, 5, 6, 7, 8, 1, 2, 3, 4), OUT(2, 3, 6, -1, -1, 2, -1, -1));
+    c.goldfish.k = INT64_MAX;
+    CHECK(S4D_OP_GOLDFISH, c, IN(2, 4, 5, 6, 7, 8, 1, 2, 3, 4), OUT(2, 3, 6, 7, 8, 2, 3, 4));
+}
+
 static void test_elementwise(void **state)
 {
     (void)state;
@@ -311,6 +381,7 @@ static void collective(enum s4d_op_kind kind, enum s4d_reduction reduction, int6
                        int64_t out_n, bool in_place, const double expected[4][4])
 {
     struct s4d_program p = handmade();
+    checked[kind] = true;
     p.lr = p.step = p.loss_scale = p.denominator = p.found_inf = -1;
     p.grid = s4d_grid_make(2, 2, 1, 1);
     int in = matrix(&p, S4D_F32, 1, in_n), out = in_place ? in : matrix(&p, S4D_F32, 1, out_n);
@@ -363,6 +434,7 @@ static void test_read_tokens(void **state)
     struct s4d_program p = handmade();
     struct s4d_error err;
     int base = 7;
+    checked[S4D_OP_READ_TOKENS] = true;
     p.lr = p.step = p.loss_scale = p.denominator = p.found_inf = -1;
     p.grid = s4d_grid_make(1, 1, 1, 2);
     int tokens = matrix(&p, S4D_I32, 2, 3);
@@ -383,63 +455,13 @@ static void test_read_tokens(void **state)
     s4d_program_free(&p);
 }
 
-static double stored(enum s4d_type type, double value)
-{
-    unsigned char bytes[8];
-    s4d_number_store(type, bytes, value);
-    return s4d_number_load(type, bytes);
-}
-
-/* bf16: 7 bits of mantissa, f16: 10 and exponents down to 2^-24; halves go to even. */
-static void test_types(void **state)
+/* The last test: no kind was forgotten above. */
+static void test_every_kind(void **state)
 {
     (void)state;
-    assert_true(stored(S4D_BF16, 1 + 0x1p-8) == 1);
-    assert_true(stored(S4D_BF16, 1 + 3 * 0x1p-8) == 1 + 0x1p-6);
-    assert_true(stored(S4D_BF16, 1 + 0x1.01p-8) == 1 + 0x1p-7);
-    assert_true(stored(S4D_BF16, -0x1.8p100) == -0x1.8p100);
-    assert_true(stored(S4D_BF16, 3.4e38) == INFINITY);
-    assert_true(stored(S4D_F16, 1 + 0x1p-11) == 1);
-    assert_true(stored(S4D_F16, 1 + 3 * 0x1p-11) == 1 + 0x1p-9);
-    assert_true(stored(S4D_F16, 2 - 0x1p-12) == 2);
-    assert_true(stored(S4D_F16, 65504) == 65504);
-    assert_true(stored(S4D_F16, 65519) == 65504);
-    assert_true(stored(S4D_F16, -65520) == -INFINITY);
-    assert_true(stored(S4D_F16, 0x1p-25) == 0);
-    assert_true(stored(S4D_F16, 0x1.8p-24) == 0x1p-23);
-    assert_true(stored(S4D_F16, 0x1p-14 - 0x1p-26) == 0x1p-14);
-    assert_true(stored(S4D_F32, 1 + 0x1p-24) == 1);
-    assert_true(stored(S4D_F64, 0.1) == 0.1);
-    for (int type = S4D_F64; type <= S4D_F16; type++) {
-        assert_true(isnan(stored((enum s4d_type)type, NAN)));
-        assert_true(stored((enum s4d_type)type, -INFINITY) == -INFINITY);
-        assert_true(signbit(stored((enum s4d_type)type, -0.0)));
-    }
-    for (int bits = 0; bits < 65536; bits++) { /* every 16-bit number survives */
-        uint16_t in = (uint16_t)bits;
-        unsigned char bytes[2];
-        memcpy(bytes, &in, 2);
-        double bf16 = s4d_number_load(S4D_BF16, bytes), f16 = s4d_number_load(S4D_F16, bytes);
-        assert_true(isnan(bf16) || stored(S4D_BF16, bf16) == bf16);
-        assert_true(isnan(f16) || stored(S4D_F16, f16) == f16);
-    }
-    assert_true(stored(S4D_I32, -1) == -1 && stored(S4D_U8, 255) == 255);
-    assert_true(stored(S4D_I64, -5) == -5 && stored(S4D_U16, 65535) == 65535);
-}
-
-/* 100,000 numbers: mean 0 and variance 1 within 5 standard errors (1/sqrt n, sqrt(2/n)). */
-static void test_normal(void **state)
-{
-    (void)state;
-    double mean = 0, square = 0;
-    enum { N = 100000 };
-    for (int i = 0; i < N; i++) {
-        double x = s4d_normal_at(3, (uint64_t)i);
-        mean += x / N;
-        square += x * x / N;
-    }
-    assert_true(fabs(mean) < 5 / sqrt(N) && fabs(square - 1) < 5 * sqrt(2. / N));
-    assert_true(s4d_normal_at(3, 1) != s4d_normal_at(4, 1));
+    for (int kind = 0; kind < S4D_OP_KINDS; kind++)
+        if (!checked[kind])
+            fail_msg("%s has no test", s4d_op_kinds[kind].name);
 }
 
 int main(void)
@@ -450,8 +472,9 @@ int main(void)
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_loss),        cmocka_unit_test(test_norm_and_clip),
         cmocka_unit_test(test_adamw),       cmocka_unit_test(test_collectives),
-        cmocka_unit_test(test_read_tokens), cmocka_unit_test(test_types),
-        cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_read_tokens), cmocka_unit_test(test_rms),
+        cmocka_unit_test(test_rotary),      cmocka_unit_test(test_gated),
+        cmocka_unit_test(test_goldfish),    cmocka_unit_test(test_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
