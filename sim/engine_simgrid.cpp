@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -128,6 +129,8 @@ struct s4d_engine *s4d_engine_create(void)
     char *argv[] = {name, quiet, nullptr};
     auto *e = new s4d_engine;
     e->simgrid = new sg4::Engine(&argc, argv);
+    for (int taken : {SIGINT, SIGSEGV, SIGBUS}) /* SimGrid's handlers print; we name the signal */
+        signal(taken, SIG_DFL);
     for (const char *setting :
          {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0",
           "network/latency-factor:0", "network/optim:Lazy", "maxmin/precision:1e-12"})
