@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "support/memory.h"
+#include "support/random.h"
 
 static int read_open(FILE *f, const char *file, char **bytes, size_t *n, struct s4d_error *err)
 {
@@ -49,6 +50,40 @@ int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *e
         *n = 0;
     }
     return rc;
+}
+
+enum { BLOCKS = 256, BLOCK = 4096 };
+
+int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err)
+{
+    unsigned char block[BLOCK];
+    FILE *f = fopen(file, "rb");
+    if (!f || fseeko(f, 0, SEEK_END))
+        goto failed;
+    int64_t size = ftello(f), last = size > BLOCK ? size - BLOCK : 0;
+    uint64_t hash = s4d_mix((uint64_t)size);
+    for (int i = 0; i < BLOCKS; i++) {
+        /* Up to BLOCKS * BLOCK bytes the blocks follow one another; beyond, they are apart. */
+        int64_t at = size <= BLOCKS * BLOCK ? (int64_t)i * BLOCK
+                                            : (int64_t)((double)last * i / (BLOCKS - 1));
+        if (at > size)
+            break;
+        if (fseeko(f, at, SEEK_SET))
+            goto failed;
+        size_t n = fread(block, 1, BLOCK, f);
+        if (ferror(f))
+            goto failed;
+        for (size_t k = 0; k < n; k++)
+            hash = (hash ^ block[k]) * 0x100000001b3u; /* FNV-1a */
+    }
+    fclose(f);
+    *fingerprint = hash;
+    return 0;
+failed:
+    s4d_fail(err, S4D_EXIT_DATA, file, "cannot read: %s", strerror(errno));
+    if (f)
+        fclose(f);
+    return -1;
 }
 
 static bool has_yaml_ending(const char *name)

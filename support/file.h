@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "support/error.h"
 
@@ -13,6 +14,11 @@ enum { S4D_FILE_MAX = 16 * 1024 * 1024 }; /* bytes */
 /* Reads a file of at most S4D_FILE_MAX bytes into fresh memory, with a '\0' behind its n bytes. 0,
  * or -1 (exit 65): no such file, a folder, unreadable, too large. */
 int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *err);
+
+/* A number that tells files apart without reading all of a large one: of the size and of 256 blocks
+ * of 4 KiB spread over the file evenly, the first and the last included (so of every byte up to 1
+ * MiB). 0, or -1 (exit 65). */
+int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err);
 
 /* Names of the .yaml files of a folder, without the extension, sorted by byte; an absent folder has
  * none. Returns how many; caller frees with s4d_names_free. */

@@ -11,7 +11,8 @@
 enum s4d_test_model { S4D_TEST_GPT, S4D_TEST_LLAMA, S4D_TEST_MODELS };
 struct s4d_case s4d_test_case(enum s4d_test_model model, int x, int y, int z, int data);
 
-/* One rank first; then sizes 1, 2, 4, 8 and z of 3 and 5. Ends the program if it cannot be built. */
+/* One rank first; then sizes 1, 2, 4, 8 and z of 3 and 5. Ends the program if it cannot be built.
+ */
 enum { S4D_TEST_GRIDS = 8 };
 void s4d_test_program(struct s4d_program *p, enum s4d_test_model model, int grid);
 

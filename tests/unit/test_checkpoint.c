@@ -195,12 +195,11 @@ static void edit(const struct edit *e)
         if (e->drop && strcmp(t.name, e->drop) == 0)
             continue;
         v[kept] = t;
-        v[kept].name = s4d_asprintf("%s%s", e->prefix ? e->prefix : "", t.name);
-        if (e->rename && strcmp(t.name, e->rename) == 0) {
-            v[kept].name = s4d_strdup(e->to ? e->to : t.name);
-            if (e->reshape[0])
-                memcpy(v[kept].shape, e->reshape, sizeof e->reshape);
-        }
+        bool renamed = e->rename && strcmp(t.name, e->rename) == 0;
+        v[kept].name =
+            s4d_asprintf("%s%s", e->prefix ? e->prefix : "", renamed && e->to ? e->to : t.name);
+        if (renamed && e->reshape[0])
+            memcpy(v[kept].shape, e->reshape, sizeof e->reshape);
         if (e->retype && strcmp(t.name, e->retype) == 0)
             v[kept].dtype = S4D_DTYPE_I32;
         kept++;
