@@ -142,6 +142,7 @@ static void test_lies_about_tensors(void **state)
     (void)state;
     lie("{\"w\":" T("F31", "[4]", "[0,16]") "}", "w", "unknown dtype \"F31\"");
     lie("{\"w\":" T("F32", "[5]", "[0,16]") "}", "w", "shape [5] of F32 is 20 bytes");
+    lie("{\"w\":" T("F32", "[3]", "[0,16]") "}", "w", "is 12 bytes, \"data_offsets\" are 16");
     lie("{\"w\":" T("F32", "[4]", "[0,20]") "}", "w", "16 bytes of tensors, found [0, 20]");
     lie("{\"w\":" T("F32", "[4]", "[-16,0]") "}", "w", "found [-16, 0]");
     lie("{\"w\":" T("F32", "[4]", "[16,0]") "}", "w", "found [16, 0]");
@@ -289,6 +290,44 @@ static void test_round_trip(void **state)
     }
 }
 
+/* A tensor of several reads (2 x 1500 x 700 numbers, 8.4 MB, element e is e): all of it, and a
+ * block from its middle straight and transposed. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { ROWS = 3000, COLS = 700 };
+    const struct s4d_safetensor t = {
+        .name = "w", .dtype = S4D_DTYPE_F32, .dims = 3, .shape = {2, ROWS / 2, COLS}};
+    const struct s4d_safetensors_block blocks[] = {
+        {.rows = ROWS, .cols = COLS, .stride = COLS},
+        {.rows = ROWS, .cols = COLS, .stride = ROWS, .transposed = 1},
+        {.row = 7, .rows = 2990, .col = 3, .cols = 690, .stride = 690},
+        {.row = 7, .rows = 2990, .col = 3, .cols = 690, .stride = 2990, .transposed = 1}};
+    struct s4d_safetensors_writer *w;
+    struct s4d_error err;
+    float *v = s4d_malloc(ROWS * COLS * sizeof *v);
+    for (int e = 0; e < ROWS * COLS; e++)
+        v[e] = (float)e;
+    assert_int_equal(s4d_safetensors_create(file, &t, 1, NULL, &w, &err), 0);
+    assert_int_equal(s4d_safetensors_write(w, v, ROWS * COLS * sizeof *v, &err), 0);
+    assert_int_equal(s4d_safetensors_finish(w, &err), 0);
+    struct s4d_safetensors *st = open_good();
+    for (int k = 0; k < 4; k++) {
+        const struct s4d_safetensors_block *b = &blocks[k];
+        memset(v, 0xff, ROWS * COLS * sizeof *v);
+        assert_int_equal(
+            s4d_safetensors_read(st, s4d_safetensors_get(st, 0), b, S4D_DTYPE_F32, v, &err), 0);
+        for (int64_t i = 0; i < b->rows; i++)
+            for (int64_t j = 0; j < b->cols; j++) {
+                float found = v[b->transposed ? j * b->stride + i : i * b->stride + j];
+                if (found != (float)((b->row + i) * COLS + b->col + j))
+                    fail_msg("block %d, %d, %d: %g", k, (int)i, (int)j, found);
+            }
+    }
+    s4d_safetensors_close(st);
+    free(v);
+}
+
 static void test_cannot_write(void **state)
 {
     (void)state;
@@ -388,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_lies_about_the_header),
         cmocka_unit_test(test_not_a_file),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_cannot_write),
         cmocka_unit_test(test_disk_full),
         cmocka_unit_test(test_kill),
