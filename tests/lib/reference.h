@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPT on one processor in plain double loops: the model that every program must agree with.
- *
- * GPT-2's architecture (Radford et al. 2019; Hugging Face GPT2LMHeadModel): token and position
- * embedding, blocks x += attention(norm1(x)), x += mlp(norm2(x)) with LayerNorm, a fused q|k|v
- * projection, causal softmax attention scaled by 1/sqrt(head size), GELU in its tanh form, a last
- * LayerNorm and a head that is the transposed token embedding or, untied, a matrix of its own.
- * Written from the model's definition, without schedule/'s layers or the interpreter. */
+/* A model on one processor in plain double loops, that every program must agree with: GPT-2
+ * (tests/lib/gpt.h), or with grouped-query attention Llama (tests/lib/llama.h). With the goldfish
+ * head targets are dropped first (arXiv 2406.10209). Written from the models' definitions, without
+ * schedule/'s layers or the interpreter. */
 #ifndef S4D_TESTS_REFERENCE_H
 #define S4D_TESTS_REFERENCE_H
 
@@ -14,7 +11,7 @@
 #include "schedule/model.h"
 
 struct s4d_reference_param {
-    char name[48]; /* Hugging Face's: "h.0.attn.c_attn.weight" */
+    char name[64]; /* Hugging Face's: "h.0.attn.c_attn.weight" */
     int64_t rows, cols, n;
     int decay; /* weight decay applies: matrices */
     double *w, *g, *m, *v;
@@ -30,8 +27,14 @@ struct s4d_reference {
 /* All weights zero. */
 struct s4d_reference *s4d_reference_create(const struct s4d_model *model);
 void s4d_reference_free(struct s4d_reference *r);
+/* One more parameter, zero (for tests/lib/llama.c). */
+void s4d_reference_add(struct s4d_reference *r, const char *name, int64_t rows, int64_t cols,
+                       int decay);
 /* NULL: no such parameter. A leading "transformer." is ignored. */
 struct s4d_reference_param *s4d_reference_find(struct s4d_reference *r, const char *name);
+
+/* The targets of a sequence of s + 1 tokens, -1 where the loss drops one. */
+void s4d_reference_targets(const struct s4d_model *model, const int32_t *tokens, int32_t *targets);
 
 /* tokens: batch sequences of seq_length + 1. The mean cross entropy over kept targets (>= 0); an
  * input below zero has no token embedding. s4d_reference_gradient also sets every g. */
