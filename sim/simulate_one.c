@@ -45,17 +45,6 @@ static double need_bytes(const struct s4d_simulation *s, int64_t arena_bytes)
     return (double)arena_bytes + s->machine->device.memory_reserve_bytes.value;
 }
 
-/* Of the arena, what holds the iteration's tokens: the one part that grows with the micro-batches.
- */
-static int64_t input_bytes(const struct s4d_program *p)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < p->n_storages; i++)
-        if (p->storages[i].place == S4D_DEVICE && p->storages[i].role == S4D_ROLE_INPUT)
-            sum += (p->storages[i].bytes + 255) / 256 * 256; /* as s4d_plan rounds */
-    return sum;
-}
-
 static int check_memory(const struct s4d_simulation *s, const struct s4d_program *p,
                         struct s4d_error *err)
 {
@@ -63,35 +52,36 @@ static int check_memory(const struct s4d_simulation *s, const struct s4d_program
     return need > s->machine->device.memory_bytes.value ? too_large(s, p, need, err) : 0;
 }
 
-/* From the fourth micro-batch on every buffer but the tokens' is used again: the plan of four gives
- * the arena of more (a plan's time grows with the square of the program; test_simulate.c compares
- * the two). */
+/* Micro-batches after the first few use the same buffers again: what does not fit with so many
+ * never does, and that is known sooner of the shorter program. */
 enum { PLANNED = 4 };
 
-/* Builds the program and works out its arena with the options as they are; too large is known
- * before a long program is built. 0 (free the program), or -1. */
+static int plan(const struct s4d_simulation *s, const struct s4d_grid *grid,
+                const struct s4d_options *o, struct s4d_program *p, struct s4d_error *err)
+{
+    if (s4d_build(p, &s->workload->model, grid, o, err))
+        return -1;
+    s4d_plan(p);
+    if (check_memory(s, p, err) == 0)
+        return 0;
+    s4d_program_free(p);
+    return -1;
+}
+
+/* Builds the program with the options as they are and plans its memory. 0 (free the program), or
+ * -1. */
 static int plan_with(const struct s4d_simulation *s, const struct s4d_grid *grid,
                      const struct s4d_options *o, struct s4d_program *p, struct s4d_error *err)
 {
-    const struct s4d_model *m = &s->workload->model;
     struct s4d_options few = *o;
     int64_t most = (int64_t)PLANNED * grid->size[S4D_Z] * grid->size[S4D_DATA] * o->micro_batch;
-    few.global_batch = o->global_batch < most ? o->global_batch : (int)most;
-    if (s4d_build(p, m, grid, &few, err))
-        return -1;
-    s4d_plan(p);
-    int64_t rest = p->arena_bytes[S4D_DEVICE] - input_bytes(p);
-    int rc = check_memory(s, p, err);
-    if (rc == 0 && few.global_batch < o->global_batch) {
-        s4d_program_free(p);
-        if (s4d_build(p, m, grid, o, err))
+    if (most < o->global_batch) {
+        few.global_batch = (int)most;
+        if (plan(s, grid, &few, p, err))
             return -1;
-        p->arena_bytes[S4D_DEVICE] = rest + input_bytes(p);
-        rc = check_memory(s, p, err);
-    }
-    if (rc != 0)
         s4d_program_free(p);
-    return rc;
+    }
+    return plan(s, grid, o, p, err);
 }
 
 static void describe(const struct s4d_simulation *s, const struct s4d_program *p,

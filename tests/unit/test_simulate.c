@@ -217,8 +217,8 @@ static void test_folded_and_twice(void **state)
     tear_down(&c);
 }
 
-/* The arena of many micro-batches, which simulate derives from the plan of four, is the one that
- * planning the whole program gives. */
+/* What simulate reports is the arena of the whole program's plan, and what it rejects by a plan of
+ * four micro-batches needs no less than they do: the shared buffers of eleven are those of four. */
 static void test_memory_of_many_micro_batches(void **state)
 {
     (void)state;
