@@ -22,17 +22,19 @@ refused() {
 }
 
 @test "workloads: a line each, every value of one" {
-    [ "$(build/scale4d workloads | grep -c '^  gpt')" -ge 11 ]
+    [ "$(build/scale4d workloads | grep -c '^  gpt')" -ge 11 ] && [ "$(build/scale4d workloads | grep -c '^  llama')" -ge 6 ]
     build/scale4d workloads gpt2-124m | grep -qx 'parameters  *124439808'
     build/scale4d workloads "$good" | grep -qx 'norm_epsilon  *0.00001'
 }
 
 @test "workloads: every printed value may be written back" {
-    build/scale4d workloads gpt-tiny | grep -vE '^(parameters|hash|file) ' |
-        sed -E 's/^([a-z_]+) +(.*)$/\1: "\2"/' > "$folder/gpt-tiny.yaml"
-    a=$(build/scale4d workloads "$folder/gpt-tiny.yaml" | grep -vE '^(hash|file) ')
-    b=$(build/scale4d workloads gpt-tiny | grep -vE '^(hash|file) ')
-    [ "$a" = "$b" ]
+    for name in gpt-tiny llama-tiny; do
+        build/scale4d workloads $name | grep -vE '^(parameters|hash|file) ' |
+            sed -E 's/^([a-z_]+) +(.*)$/\1: "\2"/' > "$folder/$name.yaml"
+        a=$(build/scale4d workloads "$folder/$name.yaml" | grep -vE '^(hash|file) ')
+        b=$(build/scale4d workloads $name | grep -vE '^(hash|file) ')
+        [ "$a" = "$b" ]
+    done
 }
 
 @test "workloads: unknown names and options" {
@@ -53,6 +55,41 @@ refused() {
     refused 65 'did you mean seq_length?' "$folder/c.yaml"
     sed 's/^mlp: .*/mlp: relu/' $good > "$folder/d.yaml"
     refused 65 "expected a layer kind for mlp, got 'relu'" "$folder/d.yaml"
+}
+
+@test "workloads: a Hugging Face config.json in place of a YAML" {
+    cat > "$folder/config.json" <<'END'
+{"model_type": "llama", "_name_or_path": "meta-llama/Llama-2-7b-hf", "hidden_size": 4096,
+ "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+ "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "vocab_size": 32000,
+ "attention_dropout": 0.1, "torch_dtype": "float16", "a key of tomorrow": {}}
+END
+    build/scale4d workloads "$folder/config.json" > "$folder/out" 2> "$folder/said"
+    grep -qx 'name  *Llama-2-7b-hf' "$folder/out"
+    grep -qx 'parameters  *6738415616' "$folder/out"
+    grep -qF 'config.json: attention_dropout is ignored: there is no dropout here' "$folder/said"
+    grep -qF "config.json: key 'a key of tomorrow' is not known here, and ignored" "$folder/said"
+    [ "$(wc -l < "$folder/said")" -eq 2 ]
+    build/scale4d schedule --workload "$folder/config.json" --gpus 4 --grid 2x1x2x1 \
+        --global-batch 2 | grep -q '^# program_check: OK'
+    sed -i 's/"model_type": "llama"/"model_type": "bert"/' "$folder/config.json"
+    refused 65 "config.json:1: model_type: unknown model_type 'bert'" "$folder/config.json"
+    grep -qF 'hint: known: gpt2, llama, mistral' "$folder/said"
+    echo '{"model_type": "gpt2",' > "$folder/open.json"
+    refused 65 'open.json:2:0: no JSON' "$folder/open.json"
+    head -c 100000 /dev/zero | tr '\0' '[' > "$folder/deep.json"
+    refused 65 'deep.json:1:' "$folder/deep.json"
+}
+
+@test "workloads: keys of layer kinds that a model does not use" {
+    (cat $good; echo 'rope_theta: 10000') > "$folder/a.yaml"
+    refused 65 'rope_theta: a key of positions: rotary, but this model has learned' "$folder/a.yaml"
+    sed 's/^head: .*/head: goldfish-cross-entropy/' $good > "$folder/b.yaml"
+    refused 65 'missing key goldfish_k' "$folder/b.yaml"
+    (cat "$folder/b.yaml"; echo 'goldfish_k: 4'; echo 'goldfish_h: 13') > "$folder/c.yaml"
+    build/scale4d workloads "$folder/c.yaml" | grep -qx 'goldfish_k  *4'
+    build/scale4d schedule --workload "$folder/c.yaml" --gpus 4 --grid 2x2x1x1 --global-batch 2 |
+        grep -q ' goldfish '
 }
 
 @test "workloads: files that are none" {
