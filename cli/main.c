@@ -23,6 +23,7 @@ static const struct s4d_command *const commands[] = {
     &s4d_command_collectives,
     &s4d_command_route,
     &s4d_command_figure,
+    &s4d_command_compare,
     NULL};
 /* clang-format on */
 
