@@ -1,61 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands against the kinds' contracts (schedule/op.h). */
+/* Operands against the kinds' contracts: the type and shape that schedule/op.h gives each. */
 #include "schedule/check_operands.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Of every operand its type, a blank, its shape. Types: f any float, a the accumulator's (f32, or
- * f64), i i32, = that of the first operand, ? any. Shapes: two letters are rows and columns (the
- * last dimension), one letter is a number of elements; a letter takes its value where it is first
- * met and keeps it; a digit is itself; - is not checked here. */
-static const char *const contracts[S4D_OP_KINDS][S4D_OPERANDS] = {
-    [S4D_OP_GEMM] = {"f -", "= -", "f -"},
-    [S4D_OP_ATTENTION_FORWARD] = {"f Tq", "= Th", "a -"},
-    [S4D_OP_ATTENTION_BACKWARD] = {"f Tq", "= Th", "a -", "= Th", "= Tq"},
-    [S4D_OP_NORM_PARTIAL] = {"f Th", "a T2"},
-    [S4D_OP_NORM_APPLY] = {"f Th", "a T2", "a h", "a h", "f Th"},
-    [S4D_OP_NORM_BACKWARD_PARTIAL] = {"f Th", "a T2", "a h", "f Th", "a T2", "a h", "a h"},
-    [S4D_OP_NORM_BACKWARD_APPLY] = {"f Th", "a T2", "a h", "f Th", "a T2", "f Th", "f Th"},
-    [S4D_OP_RMS_PARTIAL] = {"f Th", "a T"},
-    [S4D_OP_RMS_APPLY] = {"f Th", "a T", "a h", "f Th"},
-    [S4D_OP_RMS_BACKWARD_PARTIAL] = {"f Th", "a T", "a h", "f Th", "a T", "a h"},
-    [S4D_OP_RMS_BACKWARD_APPLY] = {"f Th", "a T", "a h", "f Th", "a T", "f Th", "f Th"},
-    [S4D_OP_ROTARY] = {"f Tq"},
-    [S4D_OP_ACTIVATION_FORWARD] = {"f Th", "a h", "f Th"},
-    [S4D_OP_ACTIVATION_BACKWARD] = {"f Th", "a h", "f Th", "f Th"},
-    [S4D_OP_GATED_FORWARD] = {"f Tg", "f Th"},
-    [S4D_OP_GATED_BACKWARD] = {"f Tg", "f Th", "f Tg"},
-    [S4D_OP_BIAS] = {"a h", "f Th"},
-    [S4D_OP_COLUMN_SUM] = {"f Th", "a h"},
-    [S4D_OP_RESIDUAL] = {"f Th", "f Th", "a h", "f Th"},
-    [S4D_OP_EMBEDDING_FORWARD] = {"i T", "f Vh", "f Th"},
-    [S4D_OP_EMBEDDING_BACKWARD] = {"i T", "f Th", "f Vh"},
-    [S4D_OP_POSITION_FORWARD] = {"a sh", "f Th"},
-    [S4D_OP_POSITION_BACKWARD] = {"f Th", "a sh"},
-    [S4D_OP_GOLDFISH] = {"i rt", "i rs"},
-    [S4D_OP_TOKEN_COUNT] = {"i -", "a 1"},
-    [S4D_OP_LOSS_MAX] = {"f Tv", "a T"},
-    [S4D_OP_LOSS_SUM] = {"f Tv", "a T", "i T", "a T2"},
-    [S4D_OP_LOSS_BACKWARD] = {"f Tv", "a T", "a T2", "i T", "a 1", "a 1", "a 1", "f Tv"},
-    [S4D_OP_LOSS_MEAN] = {"a 1", "a 1", "a 1"},
-    [S4D_OP_ADD] = {"f n", "f n"},
-    [S4D_OP_CAST] = {"f n", "f n"},
-    [S4D_OP_COPY] = {"? n", "= n"},
-    [S4D_OP_ZERO] = {"? -"},
-    [S4D_OP_SQUARED_NORM] = {"f -", "a 1", "a 2"},
-    [S4D_OP_CLIP_FACTOR] = {"a -", "a 1", "a 1", "a 1"},
-    [S4D_OP_STEP] = {"a 1", "a 1"},
-    [S4D_OP_ADAMW] = {"f n", "a 1", "a 1", "a 1", "a 1", "a 1", "a n", "a n", "a n", "f n"},
-    [S4D_OP_SCALE_UPDATE] = {"a 1", "a 1", "a 1"},
-    [S4D_OP_ALL_REDUCE] = {"? n", "= n"},
-    [S4D_OP_ALL_GATHER] = {"? -", "= -"},
-    [S4D_OP_REDUCE_SCATTER] = {"? -", "= -"},
-    [S4D_OP_READ_TOKENS] = {"i -"},
-    [S4D_OP_HOST_TO_DEVICE] = {"? n", "= n"},
-    [S4D_OP_DEVICE_TO_HOST] = {"? n", "= n"},
-};
 
 int s4d_check_fail(const struct s4d_program *p, int op, struct s4d_error *err, const char *format,
                    ...)
@@ -134,7 +83,7 @@ static int check_type(const struct s4d_program *p, int op, int k, struct s4d_err
 {
     enum s4d_type t = tensor_of(p, op, k)->type;
     enum s4d_type accumulator = p->options.precision == S4D_F64 ? S4D_F64 : S4D_F32;
-    char code = contracts[p->ops[op].kind][k][0];
+    char code = s4d_op_kinds[p->ops[op].kind].operand[k].contract[0];
     bool good = code == 'f'   ? is_float(t)
                 : code == 'a' ? t == accumulator
                 : code == 'i' ? t == S4D_I32
@@ -174,7 +123,7 @@ static int check_shapes(const struct s4d_program *p, int op, struct s4d_error *e
         if (check_type(p, op, k, err) != 0)
             return -1;
         const struct s4d_tensor *t = tensor_of(p, op, k);
-        const char *shape = contracts[p->ops[op].kind][k] + 2;
+        const char *shape = info->operand[k].contract + 2;
         int64_t n = s4d_tensor_elements(t);
         bool good = shape[1]
                         ? fits(value, shape[0], n / columns(t)) && fits(value, shape[1], columns(t))

@@ -11,6 +11,7 @@
 #define S4D_SCHEDULE_OP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "schedule/grid.h" /* for: struct s4d_expr, s4d_axes */
@@ -172,6 +173,20 @@ enum s4d_op_class {
     S4D_CLASS_HOST
 };
 
+/* A constant of an op kind: where it lies in the union. */
+enum s4d_constant_type {
+    S4D_CONSTANT_INT, /* int64_t */
+    S4D_CONSTANT_REAL,
+    S4D_CONSTANT_BOOL,
+    S4D_CONSTANT_FUNCTION, /* enum s4d_function */
+    S4D_CONSTANT_EXPR      /* struct s4d_expr */
+};
+struct s4d_constant {
+    const char *name;
+    enum s4d_constant_type type;
+    size_t offset;
+};
+
 enum { S4D_OPERANDS = 10 };
 struct s4d_op_info {
     const char *name; /* "gemm", "all-gather" */
@@ -182,7 +197,13 @@ struct s4d_op_info {
         char access; /* 'r' read, 'w' write, 'a' accumulate, 'b' accumulate or write (see the op's
                         operand) */
         bool optional;
+        /* Type, a blank, shape. Types: f any float, a the accumulator's (f32, or f64), i i32, =
+         * that of the first operand, ? any. Shapes: two letters are rows and columns (the last
+         * dimension), one letter is a number of elements; a letter takes its value where it is
+         * first met and keeps it; a digit is itself; - is checked elsewhere or not at all. */
+        const char *contract;
     } operand[S4D_OPERANDS];
+    const struct s4d_constant *constants; /* ends with a NULL name; NULL: none, or a collective's */
 };
 extern const struct s4d_op_info s4d_op_kinds[S4D_OP_KINDS];
 

@@ -185,110 +185,30 @@ static void set_collective(json_t *o, const struct s4d_op *x)
     set_int(o, "bytes", s4d_collective_bytes(&x->c, x->kind));
 }
 
-static void set_gemm(json_t *o, const struct s4d_op *x)
-{
-    set_int(o, "m", x->c.gemm.m);
-    set_int(o, "n", x->c.gemm.n);
-    set_int(o, "k", x->c.gemm.k);
-    set_bool(o, "transpose_a", x->c.gemm.transpose_a);
-    set_bool(o, "transpose_b", x->c.gemm.transpose_b);
-    set_real(o, "beta", x->c.gemm.beta);
-}
-
-static void set_attention(json_t *o, const struct s4d_op *x)
-{
-    set_int(o, "batch", x->c.attention.batch);
-    set_int(o, "seq", x->c.attention.seq);
-    set_int(o, "heads", x->c.attention.heads);
-    set_int(o, "kv_heads", x->c.attention.kv_heads);
-    set_int(o, "head_dim", x->c.attention.head_dim);
-    set_real(o, "scale", x->c.attention.scale);
-    set_bool(o, "causal", x->c.attention.causal);
-}
-
-static void set_rotary(json_t *o, const struct s4d_op *x)
-{
-    set_int(o, "seq", x->c.rotary.seq);
-    set_int(o, "heads", x->c.rotary.heads);
-    set_int(o, "head_dim", x->c.rotary.head_dim);
-    set_real(o, "theta", x->c.rotary.theta);
-    set_real(o, "factor", x->c.rotary.factor);
-    set_real(o, "low", x->c.rotary.low);
-    set_real(o, "high", x->c.rotary.high);
-    set_real(o, "original", x->c.rotary.original);
-    set_bool(o, "inverse", x->c.rotary.inverse);
-}
-
-static void set_adamw(json_t *o, const struct s4d_op *x)
-{
-    set_real(o, "beta1", x->c.adamw.beta1);
-    set_real(o, "beta2", x->c.adamw.beta2);
-    set_real(o, "epsilon", x->c.adamw.epsilon);
-    set_real(o, "weight_decay", x->c.adamw.weight_decay);
-}
-
 static json_t *constants_json(const struct s4d_op *x)
 {
     json_t *o = json_object();
-    switch (x->kind) {
-    case S4D_OP_GEMM:
-        set_gemm(o, x);
-        break;
-    case S4D_OP_ATTENTION_FORWARD:
-    case S4D_OP_ATTENTION_BACKWARD:
-        set_attention(o, x);
-        break;
-    case S4D_OP_NORM_APPLY:
-    case S4D_OP_NORM_BACKWARD_PARTIAL:
-    case S4D_OP_NORM_BACKWARD_APPLY:
-    case S4D_OP_RMS_APPLY:
-    case S4D_OP_RMS_BACKWARD_PARTIAL:
-    case S4D_OP_RMS_BACKWARD_APPLY:
-        set_int(o, "width", x->c.norm.width);
-        set_real(o, "epsilon", x->c.norm.epsilon);
-        break;
-    case S4D_OP_ACTIVATION_FORWARD:
-    case S4D_OP_ACTIVATION_BACKWARD:
-    case S4D_OP_GATED_FORWARD:
-    case S4D_OP_GATED_BACKWARD:
-        set_text(o, "function", s4d_function_names[x->c.activation.function]);
-        break;
-    case S4D_OP_ROTARY:
-        set_rotary(o, x);
-        break;
-    case S4D_OP_GOLDFISH:
-        set_int(o, "k", x->c.goldfish.k);
-        set_int(o, "context", x->c.goldfish.context);
-        break;
-    case S4D_OP_EMBEDDING_FORWARD:
-    case S4D_OP_EMBEDDING_BACKWARD:
-        set_expr(o, "first", &x->c.embedding.first);
-        break;
-    case S4D_OP_LOSS_MAX:
-    case S4D_OP_LOSS_SUM:
-    case S4D_OP_LOSS_BACKWARD:
-        set_expr(o, "first", &x->c.loss.first);
-        set_expr(o, "valid", &x->c.loss.valid);
-        break;
-    case S4D_OP_SQUARED_NORM:
-        set_expr(o, "valid", &x->c.norm2.valid);
-        set_bool(o, "accumulate", x->c.norm2.accumulate);
-        break;
-    case S4D_OP_CLIP_FACTOR:
-        set_real(o, "clip_norm", x->c.clip.clip_norm);
-        break;
-    case S4D_OP_ADAMW:
-        set_adamw(o, x);
-        break;
-    case S4D_OP_SCALE_UPDATE:
-        set_int(o, "interval", x->c.scale.interval);
-        break;
-    case S4D_OP_READ_TOKENS:
-        set_expr(o, "first", &x->c.read_tokens.first);
-        break;
-    default:
-        if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE)
-            set_collective(o, x);
+    if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE)
+        set_collective(o, x);
+    for (const struct s4d_constant *c = s4d_op_kinds[x->kind].constants; c && c->name; c++) {
+        const void *field = (const char *)&x->c + c->offset;
+        switch (c->type) {
+        case S4D_CONSTANT_INT:
+            set_int(o, c->name, *(const int64_t *)field);
+            break;
+        case S4D_CONSTANT_REAL:
+            set_real(o, c->name, *(const double *)field);
+            break;
+        case S4D_CONSTANT_BOOL:
+            set_bool(o, c->name, *(const bool *)field);
+            break;
+        case S4D_CONSTANT_FUNCTION:
+            set_text(o, c->name, s4d_function_names[*(const enum s4d_function *)field]);
+            break;
+        case S4D_CONSTANT_EXPR:
+            set_expr(o, c->name, field);
+            break;
+        }
     }
     return o;
 }
