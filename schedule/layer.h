@@ -5,6 +5,7 @@
 #define S4D_SCHEDULE_LAYER_H
 
 #include "schedule/builder.h" /* for: struct s4d_builder */
+#include "support/option.h"   /* for: struct s4d_option */
 
 enum s4d_slot {
     S4D_SLOT_EMBEDDING,
@@ -45,9 +46,10 @@ struct s4d_layer_kind {
     const char *source;  /* paper and equation */
     enum s4d_slot slot;
     const struct s4d_hf_family *family; /* of an attention kind: the model's; NULL otherwise */
-    const char *const
-        *keys; /* keys of a workload that belong to kinds that list them, as this one
-                  does; a leading '?': it may be left out. Ends with NULL; NULL: none */
+    /* Keys of a workload that only this kind has, over struct s4d_model: those it needs, and those
+     * that may be left out (then the field is 0). Kinds with keys in common share the table. NULL:
+     * none. */
+    const struct s4d_option *needs, *takes;
     /* Divisibility of its own; NULL: none. 0, or -1 with *err (exit 64). */
     int (*divides)(const struct s4d_model *m, const struct s4d_grid *g, struct s4d_error *err);
     /* Declares the parameters and allocates state from the program's arena. */
@@ -76,6 +78,18 @@ struct s4d_layer_kind {
  * the nearest sizes that fit. */
 int s4d_axis_divides(const struct s4d_grid *g, enum s4d_axis axis, int64_t n, const char *what,
                      const struct s4d_model *m, struct s4d_error *err);
+
+/* Rows of needs and takes: a whole number, a number. */
+#define S4D_MODEL_INT(key, field, least, most, text)                                               \
+    {                                                                                              \
+        .name = key, .type = S4D_OPT_INT, .offset = offsetof(struct s4d_model, field),             \
+        .min = least, .max = most, .help = text                                                    \
+    }
+#define S4D_MODEL_NUMBER(key, field, least, most, text)                                            \
+    {                                                                                              \
+        .name = key, .type = S4D_OPT_NUMBER, .offset = offsetof(struct s4d_model, field),          \
+        .min = least, .max = most, .help = text                                                    \
+    }
 
 extern const struct s4d_layer_kind *const s4d_layer_kinds[];        /* ends with NULL */
 const struct s4d_layer_kind *s4d_layer_kind_find(const char *name); /* NULL: unknown */

@@ -23,34 +23,31 @@ static void names_of(const struct s4d_model *m, const char *names[SLOTS])
     names[S4D_SLOT_HEAD] = m->head;
 }
 
-/* 0: not of this kind; 1: the kind may use the key; 2: it needs it. */
-static int use_of(const struct s4d_layer_kind *kind, const char *key)
+/* Whether one of the kind's tables is this one. */
+static bool has(const struct s4d_layer_kind *kind, const struct s4d_option *table)
 {
-    for (int i = 0; kind && kind->keys && kind->keys[i]; i++)
-        if (strcmp(kind->keys[i] + (kind->keys[i][0] == '?'), key) == 0)
-            return kind->keys[i][0] == '?' ? 1 : 2;
-    return 0;
+    return kind && (kind->needs == table || kind->takes == table);
 }
 
-/* The first kind of all that uses the key; NULL: every model has it. */
-static const struct s4d_layer_kind *owner_of(const char *key)
+/* The layer kind in the model that has the table; NULL: none. */
+static const struct s4d_layer_kind *user_of(const struct s4d_model *m,
+                                            const struct s4d_option *table)
 {
-    for (int i = 0; s4d_layer_kinds[i]; i++)
-        if (use_of(s4d_layer_kinds[i], key))
-            return s4d_layer_kinds[i];
+    const char *names[SLOTS];
+    names_of(m, names);
+    for (int slot = 0; slot < SLOTS; slot++)
+        if (has(s4d_layer_kind_find(names[slot]), table))
+            return s4d_layer_kind_find(names[slot]);
     return NULL;
 }
 
-static int use_in_model(const struct s4d_model *m, const char *key)
+/* The first kind of all that has it. */
+static const struct s4d_layer_kind *owner_of(const struct s4d_option *table)
 {
-    const char *names[SLOTS];
-    int most = 0;
-    names_of(m, names);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        int use = use_of(s4d_layer_kind_find(names[slot]), key);
-        most = use > most ? use : most;
-    }
-    return most;
+    for (int i = 0; s4d_layer_kinds[i]; i++)
+        if (has(s4d_layer_kinds[i], table))
+            return s4d_layer_kinds[i];
+    s4d_bug(__FILE__, __LINE__, "owner_of", "keys of no layer kind");
 }
 
 static int missing(const struct s4d_workload_text *text, const char *key, const char *help,
@@ -62,40 +59,46 @@ static int missing(const struct s4d_workload_text *text, const char *key, const 
     return s4d_hint(err, "add %s: %s", key, help);
 }
 
-/* Every key but the two with a default and those of single layer kinds. */
+/* Every key of every model but the two with a default. */
 static int check_presence(const struct s4d_workload_text *text, struct s4d_error *err)
 {
-    for (const struct s4d_option *o = s4d_workload_keys[0].options; o->name; o++) {
+    for (const struct s4d_option *o = s4d_workload_keys()[0].options; o->name; o++) {
         char key[64];
         s4d_option_key(o, key, sizeof key);
         bool optional = strcmp(key, "num_key_value_heads") == 0 || strcmp(key, "init_std") == 0;
-        if (!optional && !owner_of(key) && !text->present(text->context, key))
+        if (!optional && !text->present(text->context, key))
             return missing(text, key, o->help, err);
     }
     return 0;
 }
 
-/* Keys of single layer kinds. */
+static int fail_stranger(const struct s4d_workload_text *text, const struct s4d_model *m,
+                         const struct s4d_option *table, const char *key, struct s4d_error *err)
+{
+    const struct s4d_layer_kind *owner = owner_of(table);
+    const char *names[SLOTS];
+    char where[512];
+    names_of(m, names);
+    text->place(text->context, key, where, sizeof where);
+    return s4d_fail(err, S4D_EXIT_DATA, where, "a key of %s: %s, but this model has %s",
+                    s4d_slot_names[owner->slot], owner->name, names[owner->slot]);
+}
+
+/* Keys of layer kinds: all that the model's kinds need, and none of others. */
 static int check_owned(const struct s4d_workload_text *text, const struct s4d_model *m,
                        struct s4d_error *err)
 {
-    for (const struct s4d_option *o = s4d_workload_keys[0].options; o->name; o++) {
-        char key[64], where[512];
-        const char *names[SLOTS];
-        s4d_option_key(o, key, sizeof key);
-        const struct s4d_layer_kind *owner = owner_of(key);
-        if (!owner)
-            continue;
-        int use = use_in_model(m, key);
-        bool present = text->present(text->context, key);
-        if (use == 2 && !present)
-            return missing(text, key, o->help, err);
-        if (use > 0 || !present)
-            continue;
-        names_of(m, names);
-        text->place(text->context, key, where, sizeof where);
-        return s4d_fail(err, S4D_EXIT_DATA, where, "a key of %s: %s, but this model has %s",
-                        s4d_slot_names[owner->slot], owner->name, names[owner->slot]);
+    for (const struct s4d_option_group *g = s4d_workload_keys() + 1; g->options; g++) {
+        const struct s4d_layer_kind *user = user_of(m, g->options);
+        for (const struct s4d_option *o = g->options; o->name; o++) {
+            char key[64];
+            s4d_option_key(o, key, sizeof key);
+            bool present = text->present(text->context, key);
+            if (user && user->needs == g->options && !present)
+                return missing(text, key, o->help, err);
+            if (!user && present)
+                return fail_stranger(text, m, g->options, key, err);
+        }
     }
     return 0;
 }
@@ -162,13 +165,12 @@ int s4d_workload_check(struct s4d_model *m, const struct s4d_workload_text *text
 
 void s4d_workload_drop_unused(const struct s4d_model *m, json_t *record)
 {
-    for (const struct s4d_option *o = s4d_workload_keys[0].options; o->name; o++) {
-        char key[64];
-        s4d_option_key(o, key, sizeof key);
-        if (!owner_of(key))
-            continue;
-        double value = json_number_value(json_object_get(record, key));
-        if (!use_in_model(m, key) || value == 0)
-            json_object_del(record, key);
-    }
+    for (const struct s4d_option_group *g = s4d_workload_keys() + 1; g->options; g++)
+        for (const struct s4d_option *o = g->options; o->name; o++) {
+            char key[64];
+            s4d_option_key(o, key, sizeof key);
+            double value = json_number_value(json_object_get(record, key));
+            if (!user_of(m, g->options) || value == 0)
+                json_object_del(record, key);
+        }
 }

@@ -212,26 +212,32 @@ static void text_of(const json_t *value, char *text, int size)
         snprintf(text, (size_t)size, "%s", json_is_array(value) ? "a list" : "an object");
 }
 
+static int set_option(struct config *c, const struct s4d_option_group *g,
+                      const struct s4d_option *o, const char *hf, const char *text,
+                      struct s4d_error *err)
+{
+    if (s4d_option_set(o, s4d_option_field(g, o, c->w), text, S4D_FROM_YAML, err) == 0)
+        return 0;
+    place_hf(c, hf, err->where, sizeof err->where);
+    return -1;
+}
+
 /* Sets our key from text that stands at their key. */
 static int set(struct config *c, const char *key, const char *hf, const char *text,
                struct s4d_error *err)
 {
-    for (const struct s4d_option *o = s4d_workload_keys[0].options; o->name; o++) {
-        char name[64], where[512];
-        if (strcmp(s4d_option_key(o, name, sizeof name), key) != 0)
-            continue;
-        void *field = s4d_option_field(&s4d_workload_keys[0], o, c->w);
-        if (s4d_option_set(o, field, text, S4D_FROM_YAML, err)) {
-            place_hf(c, hf, where, sizeof where);
-            snprintf(err->where, sizeof err->where, "%s", where);
-            return -1;
-        }
-        if (!is_set(c, key)) {
+    for (const struct s4d_option_group *g = s4d_workload_keys(); g->options; g++)
+        for (const struct s4d_option *o = g->options; o->name; o++) {
+            char name[64];
+            if (strcmp(s4d_option_key(o, name, sizeof name), key) != 0)
+                continue;
+            if (set_option(c, g, o, hf, text, err))
+                return -1;
             S4D_ASSERT(c->n_set < (int)(sizeof c->set / sizeof *c->set), "too many keys");
-            c->set[c->n_set++] = key;
+            if (!is_set(c, key))
+                c->set[c->n_set++] = key;
+            return 0;
         }
-        return 0;
-    }
     s4d_bug(__FILE__, __LINE__, "set", "no key %s", key);
 }
 

@@ -79,23 +79,6 @@ static const struct s4d_option keys[] = {
     INT("ffn-hidden-size", ffn_hidden_size, 1 << 22, "inner width of the MLP"),
     INT("vocab-size", vocab_size, 1 << 24, "tokens of the vocabulary"),
     INT("seq-length", seq_length, 1 << 24, "tokens of a sequence"),
-    INT("head-dim", head_dim, 1 << 16, "columns of a head"),
-    NUMBER("rope-theta", rope_theta, 1, 1e12, "base of the rotary frequencies"),
-    NUMBER("rope-scaling-factor", rope_scaling_factor, 1, 1e6,
-           "Llama-3's frequency scaling: what the lowest frequencies are divided by"),
-    NUMBER("rope-low-freq-factor", rope_low_freq_factor, 1e-3, 1e6,
-           "turns in the original context below which a frequency is low"),
-    NUMBER("rope-high-freq-factor", rope_high_freq_factor, 1e-3, 1e6,
-           "turns in the original context above which a frequency is kept"),
-    INT("rope-original-max-position-embeddings", rope_original_max_position_embeddings, 1 << 24,
-        "the original context, tokens"),
-    {.name = "goldfish-k",
-     .type = S4D_OPT_INT,
-     .offset = MODEL(goldfish_k),
-     .min = 2,
-     .max = 1 << 20,
-     .help = "one token in k is dropped from the loss"},
-    INT("goldfish-h", goldfish_h, 1 << 10, "tokens that choose whether the next is dropped"),
     NUMBER("norm-epsilon", norm_epsilon, 1e-12, 1, "added to the variance"),
     NUMBER("init-std", init_std, 0, 10, "standard deviation of the initial matrices"),
     {.name = "tie-word-embeddings",
@@ -110,7 +93,34 @@ static const struct s4d_option keys[] = {
     KIND(head, "layer kind of the head and loss"),
     {.name = NULL},
 };
-const struct s4d_option_group s4d_workload_keys[] = {{"Workload keys", keys, 0}, {NULL, NULL, 0}};
+
+/* The keys of every model, then those of layer kinds, each table once. */
+enum { MOST_GROUPS = 64 };
+static struct s4d_option_group groups[MOST_GROUPS + 1];
+
+static void add_group(const struct s4d_option *options, size_t offset)
+{
+    int n = 0;
+    for (; groups[n].options; n++)
+        if (groups[n].options == options)
+            return;
+    S4D_ASSERT(n < MOST_GROUPS, "too many layer kinds with keys");
+    groups[n] = (struct s4d_option_group){"Workload keys", options, offset};
+}
+
+const struct s4d_option_group *s4d_workload_keys(void)
+{
+    if (groups[0].options)
+        return groups;
+    add_group(keys, 0);
+    for (int i = 0; s4d_layer_kinds[i]; i++) {
+        if (s4d_layer_kinds[i]->needs)
+            add_group(s4d_layer_kinds[i]->needs, offsetof(struct s4d_workload, model));
+        if (s4d_layer_kinds[i]->takes)
+            add_group(s4d_layer_kinds[i]->takes, offsetof(struct s4d_workload, model));
+    }
+    return groups;
+}
 
 static bool in_yaml(const void *root, const char *key)
 {
@@ -135,7 +145,7 @@ static int load_yaml(struct s4d_workload *w, const char *file, const char *text,
         return -1;
     w->model.init_std = 0.02;
     struct s4d_workload_text read = {root, in_yaml, place_in_yaml};
-    int rc = s4d_options_yaml(s4d_workload_keys, root, NULL, w, err) ||
+    int rc = s4d_options_yaml(s4d_workload_keys(), root, NULL, w, err) ||
                      s4d_workload_check(&w->model, &read, err)
                  ? -1
                  : 0;
@@ -218,7 +228,7 @@ int s4d_workload_names(char ***names)
 
 void s4d_workload_record(const struct s4d_workload *w, json_t *record)
 {
-    s4d_options_record(s4d_workload_keys, w, record);
+    s4d_options_record(s4d_workload_keys(), w, record);
     s4d_workload_drop_unused(&w->model, record);
 }
 

@@ -35,7 +35,8 @@ double s4d_workload_parameters(const struct s4d_model *model);
 /* Adds the model's keys and values to a record, without those of layer kinds it does not use. */
 void s4d_workload_record(const struct s4d_workload *w, json_t *record);
 
-/* The table of the keys, over a struct s4d_workload; for `scale4d workloads` and the fuzzer. */
-extern const struct s4d_option_group s4d_workload_keys[];
+/* The tables of the keys, over a struct s4d_workload: those of every model, and those that layer
+ * kinds have. The first call makes the list. */
+const struct s4d_option_group *s4d_workload_keys(void);
 
 #endif

@@ -43,7 +43,12 @@ static double forward_flops(const struct s4d_model *m)
     return s4d_layer_cross_entropy.forward_flops(m);
 }
 
-static const char *const keys[] = {"goldfish_k", "goldfish_h", NULL};
+static const struct s4d_option needs[] = {
+    S4D_MODEL_INT("goldfish-k", goldfish_k, 2, 1 << 20, "one token in k is dropped from the loss"),
+    S4D_MODEL_INT("goldfish-h", goldfish_h, 1, 1 << 10,
+                  "tokens that choose whether the next is dropped"),
+    {.name = NULL},
+};
 
 const struct s4d_layer_kind s4d_layer_goldfish = {
     .name = "goldfish-cross-entropy",
@@ -51,7 +56,7 @@ const struct s4d_layer_kind s4d_layer_goldfish = {
     .summary = "cross entropy that drops one token in k, by a hash of the h before it",
     .tensors = "as cross-entropy",
     .source = "arXiv 2406.10209",
-    .keys = keys,
+    .needs = needs,
     .declare = declare,
     .targets = targets,
     .forward = forward,

@@ -50,13 +50,16 @@ static double parameters(const struct s4d_model *m)
     return m->hidden_size * heads * s4d_head_dim(m);
 }
 
-static const char *const keys[] = {"?head_dim", NULL};
+static const struct s4d_option takes[] = {
+    S4D_MODEL_INT("head-dim", head_dim, 1, 1 << 16, "columns of a head"),
+    {.name = NULL},
+};
 
 const struct s4d_layer_kind s4d_layer_grouped_query = {
     .name = "grouped-query",
     .slot = S4D_SLOT_ATTENTION,
     .family = &s4d_hf_llama,
-    .keys = keys,
+    .takes = takes,
     .summary = "causal grouped-query self-attention, no biases, key-value heads over x",
     .tensors = "qkv (h, (heads + 2 kv_heads) head_dim) normal, out (heads head_dim, h) transposed",
     .source = "arXiv 2305.13245; Llama 2, arXiv 2307.09288; kernel arXiv 2307.08691",

@@ -10,11 +10,17 @@ static int divides(const struct s4d_model *m, const struct s4d_grid *g, struct s
         return s4d_fail(err, S4D_EXIT_DATA, m->name,
                         "rotary positions turn pairs: expected an even head_dim, found %d",
                         s4d_head_dim(m));
-    if (m->rope_scaling_factor > 0 && !(m->rope_low_freq_factor < m->rope_high_freq_factor))
+    bool scaled = m->rope_scaling_factor > 0;
+    bool whole = m->rope_low_freq_factor > 0 &&
+                 m->rope_high_freq_factor > m->rope_low_freq_factor &&
+                 m->rope_original_max_position_embeddings > 0;
+    bool none = m->rope_low_freq_factor == 0 && m->rope_high_freq_factor == 0 &&
+                m->rope_original_max_position_embeddings == 0;
+    if (scaled ? !whole : !none)
         return s4d_fail(err, S4D_EXIT_DATA, m->name,
-                        "expected rope_low_freq_factor below rope_high_freq_factor, found %g and "
-                        "%g",
-                        m->rope_low_freq_factor, m->rope_high_freq_factor);
+                        "expected rope_scaling_factor, rope_low_freq_factor, a greater "
+                        "rope_high_freq_factor and rope_original_max_position_embeddings, or none "
+                        "of them");
     return 0;
 }
 
@@ -49,12 +55,21 @@ static double nothing(const struct s4d_model *m)
     return 0;
 }
 
-static const char *const keys[] = {"rope_theta",
-                                   "?rope_scaling_factor",
-                                   "?rope_low_freq_factor",
-                                   "?rope_high_freq_factor",
-                                   "?rope_original_max_position_embeddings",
-                                   NULL};
+static const struct s4d_option needs[] = {
+    S4D_MODEL_NUMBER("rope-theta", rope_theta, 1, 1e12, "base of the rotary frequencies"),
+    {.name = NULL},
+};
+static const struct s4d_option takes[] = {
+    S4D_MODEL_NUMBER("rope-scaling-factor", rope_scaling_factor, 1, 1e6,
+                     "Llama-3's frequency scaling: what the lowest frequencies are divided by"),
+    S4D_MODEL_NUMBER("rope-low-freq-factor", rope_low_freq_factor, 1e-3, 1e6,
+                     "turns in the original context below which a frequency is low"),
+    S4D_MODEL_NUMBER("rope-high-freq-factor", rope_high_freq_factor, 1e-3, 1e6,
+                     "turns in the original context above which a frequency is kept"),
+    S4D_MODEL_INT("rope-original-max-position-embeddings", rope_original_max_position_embeddings, 1,
+                  1 << 24, "the original context, tokens"),
+    {.name = NULL},
+};
 
 const struct s4d_layer_kind s4d_layer_rotary = {
     .name = "rotary",
@@ -63,7 +78,8 @@ const struct s4d_layer_kind s4d_layer_rotary = {
     .tensors = "none",
     .source = "arXiv 2104.09864; frequency scaling: Llama 3.1 (arXiv 2407.21783), "
               "huggingface/transformers modeling_rope_utils.py",
-    .keys = keys,
+    .needs = needs,
+    .takes = takes,
     .divides = divides,
     .declare = declare,
     .turn = turn,

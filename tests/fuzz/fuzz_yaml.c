@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     visit(root, 0);
     struct s4d_workload w = {.file = NULL};
-    if (s4d_options_yaml(s4d_workload_keys, root, NULL, &w, &err))
+    if (s4d_options_yaml(s4d_workload_keys(), root, NULL, &w, &err))
         S4D_ASSERT(strncmp(err.where, "fuzz.yaml:", 10) == 0, "%s", err.where);
     s4d_workload_free(&w);
     s4d_yaml_free(root);

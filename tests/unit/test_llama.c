@@ -116,6 +116,31 @@ static void test_frequencies(void **state)
     assert_float_equal(s4d_rotary_frequency(&c, 1), 0.125, 1e-15);
 }
 
+/* Of frequency scaling all keys or none, and pairs need an even head size. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct s4d_case c = llama(4, 2, 1, 1, 1, 1);
+    struct s4d_error err;
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), 0);
+    with_scaling(&c.model);
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), 0);
+    c.model.rope_high_freq_factor = c.model.rope_low_freq_factor;
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_DATA);
+    with_scaling(&c.model);
+    c.model.rope_scaling_factor = 0;
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), -1);
+    c = llama(4, 2, 1, 1, 1, 1);
+    c.model.head_dim = 5;
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), -1);
+    assert_string_equal(err.text,
+                        "rotary positions turn pairs: expected an even head_dim, found 5");
+    c = llama(4, 3, 1, 1, 1, 1);
+    assert_int_equal(s4d_divides(&c.model, &c.grid, &c.options, &err), -1);
+    assert_string_equal(err.text, "expected key-value heads that divide the 4 heads, found 3");
+}
+
 /* Every element: (loss(w + e) - loss(w - e)) / 2e is the gradient to e^2. */
 static void check_differences(const struct s4d_model *m)
 {
@@ -419,11 +444,12 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frequencies),    cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_all_grids),      cmocka_unit_test(test_grouped),
-        cmocka_unit_test(test_options),        cmocka_unit_test(test_odd_sizes),
-        cmocka_unit_test(test_half_precision), cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_core),           cmocka_unit_test(test_names),
+        cmocka_unit_test(test_frequencies), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_reference),   cmocka_unit_test(test_all_grids),
+        cmocka_unit_test(test_grouped),     cmocka_unit_test(test_options),
+        cmocka_unit_test(test_odd_sizes),   cmocka_unit_test(test_half_precision),
+        cmocka_unit_test(test_counts),      cmocka_unit_test(test_core),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
