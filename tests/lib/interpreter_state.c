@@ -4,18 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "schedule/initial.h"
 #include "support/memory.h"
 #include "tests/lib/interpreter_internal.h"
-#include "tests/lib/numbers.h"
 
 double s4d_interpreter_initial(const struct s4d_param *param,
                                const struct s4d_interpreter_options *options, int64_t index)
 {
-    uint64_t key = options->weight_seed * 0x9e3779b97f4a7c15u ^ s4d_hash_text(param->name);
-    double normal = s4d_normal_at(key, (uint64_t)index);
-    if (param->init == S4D_INIT_NORMAL)
-        return param->init_std * normal;
-    return (param->init == S4D_INIT_ONE ? 1 : 0) + options->perturb * normal;
+    return s4d_initial_weight(param, options->weight_seed, options->perturb, index);
 }
 
 static void set_all_ranks(struct s4d_interpreter *in, int tensor, double value)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host as a device: CBLAS and our kernels compute, MPI carries the collectives.
+ *
+ * The issuing thread is the compute stream: enqueueing a kernel returns when it has run. What other
+ * streams do (collectives, copies, reading tokens) starts when it heads its stream and its waits are
+ * met, and is driven by polling: from the compute thread while it waits and between panels of a
+ * GEMM, or by a thread of its own. */
+#ifndef S4D_REAL_HOST_HOST_H
+#define S4D_REAL_HOST_HOST_H
+
+#include <mpi.h>
+
+#include "real/device.h"
+#include "real/tokens.h"
+
+enum s4d_progress_mode {
+    S4D_PROGRESS_PANELS, /* poll between panels of a GEMM and between heads of an attention */
+    S4D_PROGRESS_THREAD, /* a thread polls; needs MPI_THREAD_SERIALIZED and a core to spare */
+    S4D_PROGRESS_NONE,   /* poll between ops alone */
+    S4D_PROGRESS_MODES
+};
+extern const char *const s4d_progress_names[S4D_PROGRESS_MODES + 1]; /* ends with NULL */
+
+struct s4d_host_options {
+    MPI_Comm comm; /* its rank r is the program's rank r; duplicated as groups need */
+    struct s4d_token_source tokens;
+    enum s4d_progress_mode progress;
+};
+
+/* Collective over options->comm: one communicator per (group, stream). 0, or -1 (exit 69). Close
+ * with device->close, on all ranks. */
+int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
+                  const struct s4d_host_options *options, struct s4d_error *err);
+
+/* What this rank is doing, for messages; may be called by any thread while another runs the device.
+ * The oldest op that has started and not completed, or that waits; its stream's name and index are
+ * in the text: "all-reduce mlp.down (op 47, stream x), iteration 3". */
+void s4d_host_describe(const struct s4d_device *device, char *text, int size);
+/* Ops completed since open, by all streams; of any thread. */
+int64_t s4d_host_completed(const struct s4d_device *device);
+
+/* The BLAS library in use, and its threads: 0, or -1 (exit 69) if it cannot have so many. */
+const char *s4d_host_blas(void);
+int s4d_host_threads(int threads, struct s4d_error *err);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's streams: queues whose heads start when their waits are met, counters of completed ops,
+ * and polling. */
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "real/host/internal.h"
+#include "support/memory.h"
+
+double s4d_host_now_s(const struct s4d_host *h)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec - h->origin_s;
+}
+
+static struct s4d_host_item *head_of(struct s4d_host *h, int stream)
+{
+    struct s4d_host_stream *s = &h->streams[stream];
+    return s->head < s->n ? &s->items[s->head] : NULL;
+}
+
+static bool waits_met(const struct s4d_host *h, const struct s4d_host_item *item)
+{
+    for (int i = 0; i < S4D_STREAMS; i++)
+        if (atomic_load_explicit(&h->streams[i].done, memory_order_acquire) < item->needed[i])
+            return false;
+    return true;
+}
+
+static void show_head(struct s4d_host *h, int stream)
+{
+    const struct s4d_host_item *item = head_of(h, stream);
+    h->at_iteration[stream] = item ? item->iteration : 0;
+    h->at[stream] = item && item->call ? item->call->index : -1;
+}
+
+static void pop(struct s4d_host *h, int stream)
+{
+    struct s4d_host_stream *s = &h->streams[stream];
+    if (++s->head == s->n)
+        s->head = s->n = 0;
+    show_head(h, stream);
+}
+
+/* The op at the stream's head has completed. */
+static int complete(struct s4d_host *h, int stream, double start_s, struct s4d_error *err)
+{
+    struct s4d_host_item item = *head_of(h, stream);
+    const struct s4d_device_observer *o = &h->device->observer;
+    int rc = 0;
+    if (o->ran)
+        rc = o->ran(o->self, item.call, item.iteration, start_s, s4d_host_now_s(h), err);
+    pop(h, stream);
+    atomic_fetch_add_explicit(&h->streams[stream].done, 1, memory_order_release);
+    return rc;
+}
+
+static void take_note(struct s4d_host *h, int stream)
+{
+    const struct s4d_host_item *item = head_of(h, stream);
+    if (item->scalar)
+        *item->value = item->scalar->type == S4D_F64 ? *(const double *)item->scalar->data
+                                                     : *(const float *)item->scalar->data;
+    else
+        *item->t_s = s4d_host_now_s(h);
+    pop(h, stream);
+}
+
+static int read_tokens(struct s4d_host *h, const struct s4d_call *call, int iteration,
+                       struct s4d_error *err)
+{
+    const struct s4d_buffer *to = &call->operand[0];
+    int64_t first = s4d_expr_value(&call->op->c.read_tokens.first, call->coordinate);
+    int64_t batch = h->program->options.global_batch;
+    for (int64_t row = 0; row < to->rows; row++)
+        if (h->options.tokens.sequence(h->options.tokens.self, iteration * batch + first + row,
+                                       (int32_t *)to->data + row * to->stride, err))
+            return -1;
+    return 0;
+}
+
+/* Runs what a thread does itself: a kernel, a copy, reading tokens. */
+static int run(struct s4d_host *h, int stream, struct s4d_host_work *work, struct s4d_error *err)
+{
+    const struct s4d_host_item item = *head_of(h, stream);
+    double start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
+    work->call = item.call;
+    if (item.call->op->kind == S4D_OP_READ_TOKENS) {
+        if (read_tokens(h, item.call, item.iteration, err))
+            return -1;
+    } else {
+        s4d_host_kernel kernel = h->kernels[item.call->op->kind];
+        S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[item.call->op->kind].name);
+        kernel(work);
+    }
+    return complete(h, stream, start_s, err);
+}
+
+static bool is_collective(const struct s4d_host_item *item)
+{
+    return s4d_op_kinds[item->call->op->kind].op_class == S4D_CLASS_COLLECTIVE;
+}
+
+/* Moves a stream other than compute as far as it goes; *moved if at all. */
+static int advance(struct s4d_host *h, int stream, bool *moved, struct s4d_error *err)
+{
+    struct s4d_host_stream *s = &h->streams[stream];
+    for (struct s4d_host_item *item; (item = head_of(h, stream)) != NULL; *moved = true) {
+        int finished = 0, code;
+        if (s->running) {
+            if ((code = MPI_Test(&s->request, &finished, MPI_STATUS_IGNORE)) != MPI_SUCCESS)
+                return s4d_host_mpi_fail(err, code, item->call->op->label.name);
+            if (!finished)
+                return 0;
+            s->running = false;
+            if (complete(h, stream, s->start_s, err))
+                return -1;
+        } else if (!item->call) {
+            take_note(h, stream);
+        } else if (!waits_met(h, item)) {
+            return 0;
+        } else if (is_collective(item)) {
+            s->start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
+            if (s4d_host_collective(h, s, item->call, err))
+                return -1;
+            s->running = true;
+        } else if (run(h, stream, &h->copies, err)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int poll(struct s4d_host *h, bool *moved, struct s4d_error *err)
+{
+    *moved = false;
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        if (stream != S4D_STREAM_COMPUTE && h->streams[stream].head < h->streams[stream].n &&
+            advance(h, stream, moved, err))
+            return -1;
+    return 0;
+}
+
+static void fail(struct s4d_host *h, const struct s4d_error *err)
+{
+    if (!h->failed)
+        h->error = *err;
+    h->failed = true;
+}
+
+/* A kernel cannot return an error: the next op does. */
+void s4d_host_poll_from_kernel(void *self)
+{
+    struct s4d_host *h = self;
+    struct s4d_error err;
+    bool moved;
+    if (!h->failed && poll(h, &moved, &err))
+        fail(h, &err);
+}
+
+static int failure(const struct s4d_host *h, struct s4d_error *err)
+{
+    if (h->failed && err)
+        *err = h->error;
+    return h->failed ? -1 : 0;
+}
+
+static void lock(struct s4d_host *h)
+{
+    if (h->threaded)
+        pthread_mutex_lock(&h->lock);
+}
+
+static void unlock(struct s4d_host *h)
+{
+    if (h->threaded)
+        pthread_mutex_unlock(&h->lock);
+}
+
+/* Nothing to do now: without a thread others are polled, with one it says when something changes.
+ * Called and left with the lock held. */
+static int wait_for_change(struct s4d_host *h, int *idle)
+{
+    struct s4d_error err;
+    bool moved;
+    if (h->threaded) {
+        pthread_cond_wait(&h->changed, &h->lock);
+        return h->failed ? -1 : 0;
+    }
+    if (h->failed)
+        return -1;
+    if (poll(h, &moved, &err)) {
+        fail(h, &err);
+        return -1;
+    }
+    *idle = moved ? 0 : *idle + 1;
+    if (*idle > 100) /* ranks may share cores */
+        sched_yield();
+    return 0;
+}
+
+/* Runs the compute stream dry. The kernel itself runs without the lock. */
+static int run_compute(struct s4d_host *h)
+{
+    struct s4d_error err;
+    int idle = 0;
+    for (struct s4d_host_item *item; (item = head_of(h, S4D_STREAM_COMPUTE)) != NULL;) {
+        if (!item->call) {
+            take_note(h, S4D_STREAM_COMPUTE);
+            continue;
+        }
+        while (!waits_met(h, item))
+            if (wait_for_change(h, &idle))
+                return -1;
+        h->work.call = item->call;
+        double start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
+        unlock(h);
+        s4d_host_kernel kernel = h->kernels[item->call->op->kind];
+        S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[item->call->op->kind].name);
+        kernel(&h->work);
+        lock(h);
+        if (complete(h, S4D_STREAM_COMPUTE, start_s, &err)) {
+            fail(h, &err);
+            return -1;
+        }
+        if (h->threaded)
+            pthread_cond_broadcast(&h->changed);
+        else
+            s4d_host_poll_from_kernel(h);
+    }
+    return h->failed ? -1 : 0;
+}
+
+int s4d_host_enqueue(struct s4d_host *h, enum s4d_stream stream, struct s4d_host_item item,
+                     struct s4d_error *err)
+{
+    struct s4d_host_stream *s = &h->streams[stream];
+    lock(h);
+    memcpy(item.needed, s->needed, sizeof item.needed);
+    memset(s->needed, 0, sizeof s->needed);
+    s4d_push(s->items, s->n, s->cap, item);
+    if (s->n - s->head == 1)
+        show_head(h, (int)stream);
+    if (stream == S4D_STREAM_COMPUTE)
+        run_compute(h);
+    else if (h->threaded)
+        pthread_cond_broadcast(&h->changed);
+    else
+        s4d_host_poll_from_kernel(h);
+    int rc = failure(h, err);
+    unlock(h);
+    return rc;
+}
+
+static bool all_empty(struct s4d_host *h)
+{
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        if (head_of(h, stream))
+            return false;
+    return true;
+}
+
+int s4d_host_drain(struct s4d_host *h, struct s4d_error *err)
+{
+    int idle = 0;
+    lock(h);
+    while (!h->failed && !all_empty(h))
+        wait_for_change(h, &idle);
+    int rc = failure(h, err);
+    unlock(h);
+    return rc;
+}
+
+static bool in_flight(const struct s4d_host *h)
+{
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        if (h->streams[stream].running)
+            return true;
+    return false;
+}
+
+/* Polls while a collective is in flight, sleeps while none is. */
+static void *progress_thread(void *self)
+{
+    struct s4d_host *h = self;
+    struct s4d_error err;
+    pthread_mutex_lock(&h->lock);
+    while (!h->stop) {
+        bool moved = false;
+        if (!h->failed && poll(h, &moved, &err))
+            fail(h, &err);
+        if (moved || h->failed)
+            pthread_cond_broadcast(&h->changed);
+        if (!in_flight(h) || h->failed) {
+            if (!moved || h->failed)
+                pthread_cond_wait(&h->changed, &h->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&h->lock);
+        sched_yield();
+        pthread_mutex_lock(&h->lock);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return NULL;
+}
+
+int s4d_host_thread_start(struct s4d_host *h, struct s4d_error *err)
+{
+    int level;
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_SERIALIZED) {
+        s4d_fail(err, S4D_EXIT_DEVICE, "--progress", "MPI was started without threads");
+        return s4d_hint(err, "use --progress panels");
+    }
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->changed, NULL);
+    h->threaded = true;
+    if (pthread_create(&h->thread, NULL, progress_thread, h) == 0)
+        return 0;
+    h->threaded = false;
+    return s4d_fail(err, S4D_EXIT_DEVICE, "--progress", "no thread could be started");
+}
+
+void s4d_host_thread_stop(struct s4d_host *h)
+{
+    if (!h->threaded)
+        return;
+    pthread_mutex_lock(&h->lock);
+    h->stop = true;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+    pthread_join(h->thread, NULL);
+    pthread_mutex_destroy(&h->lock);
+    pthread_cond_destroy(&h->changed);
+    h->threaded = false;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "real/state.h"
+
+#include <stdlib.h>
+
+#include "schedule/initial.h"
+#include "support/half.h"
+#include "support/memory.h"
+
+static void store(enum s4d_type type, void *to, int64_t i, double value)
+{
+    switch (type) {
+    case S4D_F64:
+        ((double *)to)[i] = value;
+        break;
+    case S4D_F32:
+        ((float *)to)[i] = (float)value;
+        break;
+    case S4D_BF16:
+        ((uint16_t *)to)[i] = s4d_bf16_of((float)value);
+        break;
+    case S4D_F16:
+        ((uint16_t *)to)[i] = s4d_f16_of((float)value);
+        break;
+    default:
+        s4d_bug(__FILE__, __LINE__, "type", "%s is no type of weights", s4d_type_names[type]);
+    }
+}
+
+static double load(enum s4d_type type, const void *from, int64_t i)
+{
+    switch (type) {
+    case S4D_F64:
+        return ((const double *)from)[i];
+    case S4D_F32:
+        return (double)((const float *)from)[i];
+    case S4D_BF16:
+        return (double)s4d_bf16_value(((const uint16_t *)from)[i]);
+    case S4D_F16:
+        return s4d_f16_value(((const uint16_t *)from)[i]);
+    default:
+        s4d_bug(__FILE__, __LINE__, "type", "%s is no type of weights", s4d_type_names[type]);
+    }
+}
+
+int s4d_state_write(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                    const double *values, struct s4d_error *err)
+{
+    struct s4d_buffer b = s4d_executor_buffer(x, tensor);
+    int64_t n = b.rows * b.cols;
+    void *bytes = s4d_malloc((size_t)(n * s4d_type_bytes[b.type]));
+    for (int64_t i = 0; i < n; i++)
+        store(b.type, bytes, i, values[i]);
+    int rc = device->upload(device->self, &b, bytes, err);
+    free(bytes);
+    return rc;
+}
+
+int s4d_state_read(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                   double *values, struct s4d_error *err)
+{
+    struct s4d_buffer b = s4d_executor_buffer(x, tensor);
+    int64_t n = b.rows * b.cols;
+    void *bytes = s4d_malloc((size_t)(n * s4d_type_bytes[b.type]));
+    int rc = device->download(device->self, &b, bytes, err);
+    for (int64_t i = 0; i < n && !rc; i++)
+        values[i] = load(b.type, bytes, i);
+    free(bytes);
+    return rc;
+}
+
+static int write_scalar(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                        double value, struct s4d_error *err)
+{
+    return tensor < 0 ? 0 : s4d_state_write(x, device, tensor, &value, err);
+}
+
+int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,
+                         const struct s4d_program *p, int rank, uint64_t seed, double perturb,
+                         struct s4d_error *err)
+{
+    int coordinate[S4D_AXES];
+    s4d_grid_coordinates(&p->grid, rank, coordinate);
+    for (int q = 0; q < p->n_params; q++) {
+        const struct s4d_param *param = &p->params[q];
+        double *w = s4d_malloc((size_t)param->shard_elements * sizeof *w);
+        for (int64_t i = 0; i < param->shard_elements; i++) {
+            int64_t g = s4d_param_global_index(p, param, coordinate, i);
+            w[i] = g < 0 ? 0 : s4d_initial_weight(param, seed, perturb, g);
+        }
+        int rc = s4d_state_write(x, device, param->master, w, err);
+        if (!rc && param->working != param->master)
+            rc = s4d_state_write(x, device, param->working, w, err);
+        free(w);
+        if (rc)
+            return -1;
+    }
+    return write_scalar(x, device, p->lr, p->options.learning_rate, err) ||
+                   write_scalar(x, device, p->loss_scale, 65536, err)
+               ? -1
+               : 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in memory before the first iteration: initial weights and scalars. */
+#ifndef S4D_REAL_STATE_H
+#define S4D_REAL_STATE_H
+
+#include "real/executor.h"
+
+/* n numbers of this rank's view of a tensor, written (rounded to its type) or read. */
+int s4d_state_write(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                    const double *values, struct s4d_error *err);
+int s4d_state_read(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                   double *values, struct s4d_error *err);
+
+/* Masters and working weights of every parameter from the seed alone (schedule/initial.h), the
+ * learning rate, and the first loss scale (2^16, as PyTorch's GradScaler). 0, or -1. */
+int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,
+                         const struct s4d_program *program, int rank, uint64_t seed, double perturb,
+                         struct s4d_error *err);
+
+#endif
