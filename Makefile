@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # scale4d. Two commands to start with: `make figures` and `make test`.
 #
-#: all             the program, build/scale4d (the default)
+#: all             build/scale4d, and build/scale4d-run where MPI and CBLAS are (the default)
+#: deps-run        install what scale4d-run needs
 #: figures         every figure of paper-figures/: png, svg, pdf and report.md, into build/figures
 #: figure-NAME     one of them, by the name of its folder, as figure-weak-scaling
 #: test            all tests, also under sanitizers and with clang, and a summary
@@ -14,7 +15,7 @@
 #: help            this list
 #
 # Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
-# LDFLAGS, BUILD (the folder).
+# LDFLAGS, BUILD (the folder), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
 
 BUILD ?= $(if $(SANITIZE),build/asan,build)
 ifeq ($(origin CC),default)
@@ -40,19 +41,34 @@ LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c real/*.c \
     sim/*.cpp plots/*.c)
 CLI := $(wildcard cli/*.c)
+# What needs MPI and CBLAS.
+RUN := $(wildcard real/*/*.c cli/run/*.c)
+REAL_TEST := $(wildcard tests/real/*.c)
 TEST_LIB := $(wildcard tests/lib/*.c)
 UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
-ALL := $(LIB) $(CLI) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+ALL := $(LIB) $(CLI) $(RUN) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
-    real/*.h plots/*.h cli/*.h tests/*/*.h)
+    real/*.h real/*/*.h real/*/*.inc \
+    plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))
 FIGURES := $(patsubst %/experiment.yaml,%,$(wildcard paper-figures/*/*/experiment.yaml))
 
-all: $(BUILD)/scale4d
+MPICC ?= mpicc
+export MPICC
+# The code runs where it is compiled, or say otherwise: REAL_CFLAGS="-O3 -march=x86-64-v3".
+REAL_CFLAGS ?= -O3 -march=native
+RUN_LACKS := $(shell .ci/deps.sh quiet run 2>/dev/null)
+RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 openblas 2>/dev/null) -lm -lpthread
+
+all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run)
+
+without-run:
+	@echo 'scale4d-run is not built:'
+	@-.ci/deps.sh quiet run 2>/dev/null
 
 $(BUILD)/scale4d: $(call object,$(CLI)) $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
@@ -61,6 +77,25 @@ $(BUILD)/scale4d: $(call object,$(CLI)) $(BUILD)/libscale4d.a
 $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
+
+# mpicc calls the compiler that these variables name (Open MPI, MPICH).
+$(call object,$(RUN) $(REAL_TEST)): export OMPI_CC = $(CC)
+$(call object,$(RUN) $(REAL_TEST)): export MPICH_CC = $(CC)
+$(call object,$(RUN) $(REAL_TEST)): $(BUILD)/%.o: %.c | $(BUILD)/detected
+	$(call say,MPICC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno $(FLAGS) \
+	    $(shell pkg-config --cflags openblas) -MMD -MP -c -o $@ $<
+
+$(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+
+$(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) \
+    $(call object,$(TEST_LIB)) $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS) -lcmocka
 
 $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,CC,$<)
@@ -94,6 +129,7 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
+real-programs: $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done
 
@@ -127,7 +163,9 @@ format-check:
 	$(Q)clang-format --dry-run -Werror $(ALL) $(HEADERS)
 
 deps:
-	@.ci/deps.sh install build figures test
+	@.ci/deps.sh install build run figures test
+deps-run:
+	@.ci/deps.sh install build run
 
 # A yes or a no for everything the build needs, once, before the first object.
 $(BUILD)/detected: .ci/deps.sh
@@ -140,7 +178,7 @@ clean:
 help:
 	@sed -n 's/^#: /  /p' Makefile
 
-.PHONY: all unit unit-programs fuzz-programs test figures figure-program bench golden format \
+.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures figure-program bench golden format \
     format-check deps clean help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
 -include $(patsubst %.o,%.d,$(call object,$(ALL)))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What scale4d needs from the system: a table, a yes or no for each line, and the installation.
 #
-#   .ci/deps.sh check|quiet|install PURPOSE...     PURPOSE: build, figures, test
+#   .ci/deps.sh check|quiet|install PURPOSE...     PURPOSE: build, run (scale4d-run), figures, test
 #
 # check prints the lines, quiet only what is missing; both exit 1 if something is. install uses
 # apt-get on Debian, through sudo when not root; on another system it prints the list and exits 1.
@@ -22,6 +22,8 @@ build    simgrid        libsimgrid-dev   pkg-config --exists simgrid
 build    libyaml        libyaml-dev      pkg-config --exists yaml-0.1
 build    jansson        libjansson-dev   pkg-config --exists jansson
 build    uthash         uthash-dev       echo '#include <uthash.h>' | ${CC:-gcc} -E -
+run      MPI            libopenmpi-dev   command -v ${MPICC:-mpicc}
+run      CBLAS          libopenblas-dev  pkg-config --exists openblas
 figures  gnuplot        gnuplot-nox      command -v gnuplot
 test     gnuplot        gnuplot-nox      command -v gnuplot
 test     cmocka         libcmocka-dev    pkg-config --exists cmocka
