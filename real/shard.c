@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "support/random.h"
+#include "schedule/initial.h"
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -77,18 +77,10 @@ int s4d_shard_rectangles(const struct s4d_program *p, const struct s4d_param *pa
     return n;
 }
 
-static double initial(const struct s4d_param *param, uint64_t key, int64_t index)
-{
-    if (param->init == S4D_INIT_NORMAL)
-        return param->init_std * s4d_normal_at(key, (uint64_t)index);
-    return param->init == S4D_INIT_ONE ? 1 : 0;
-}
-
 void s4d_shard_initial(const struct s4d_program *p, const struct s4d_param *param,
                        const int coordinate[S4D_AXES], uint64_t seed, enum s4d_dtype as,
                        void *shard)
 {
-    uint64_t key = seed * 0x9e3779b97f4a7c15u ^ s4d_hash_text(param->name);
     struct s4d_rectangle v[S4D_RECTANGLES];
     int n = s4d_shard_rectangles(p, param, coordinate, v);
     int64_t cols = s4d_param_cols(param);
@@ -99,7 +91,7 @@ void s4d_shard_initial(const struct s4d_program *p, const struct s4d_param *para
             first += param->part_cols[part];
         for (int64_t i = 0; i < v[k].rows; i++)
             for (int64_t j = 0; j < v[k].cols; j++) {
-                double value = initial(param, key, first + i * cols + j);
+                double value = s4d_initial_weight(param, seed, 0, first + i * cols + j);
                 int64_t at = v[k].local + i * v[k].local_stride + j;
                 if (as == S4D_DTYPE_F64)
                     ((double *)shard)[at] = value;

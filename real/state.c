@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "schedule/initial.h"
+#include "real/shard.h"
 #include "support/half.h"
 #include "support/memory.h"
 
@@ -75,28 +75,32 @@ static int write_scalar(const struct s4d_executor *x, struct s4d_device *device,
     return tensor < 0 ? 0 : s4d_state_write(x, device, tensor, &value, err);
 }
 
+int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *device,
+                            const struct s4d_param *param, const double *shard,
+                            struct s4d_error *err)
+{
+    if (s4d_state_write(x, device, param->master, shard, err))
+        return -1;
+    return param->working == param->master
+               ? 0
+               : s4d_state_write(x, device, param->working, shard, err);
+}
+
 int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,
-                         const struct s4d_program *p, int rank, uint64_t seed, double perturb,
+                         const struct s4d_program *p, int rank, uint64_t seed,
                          struct s4d_error *err)
 {
-    int coordinate[S4D_AXES];
+    int coordinate[S4D_AXES], rc = 0;
     s4d_grid_coordinates(&p->grid, rank, coordinate);
-    for (int q = 0; q < p->n_params; q++) {
-        const struct s4d_param *param = &p->params[q];
-        double *w = s4d_malloc((size_t)param->shard_elements * sizeof *w);
-        for (int64_t i = 0; i < param->shard_elements; i++) {
-            int64_t g = s4d_param_global_index(p, param, coordinate, i);
-            w[i] = g < 0 ? 0 : s4d_initial_weight(param, seed, perturb, g);
-        }
-        int rc = s4d_state_write(x, device, param->master, w, err);
-        if (!rc && param->working != param->master)
-            rc = s4d_state_write(x, device, param->working, w, err);
+    for (int q = 0; q < p->n_params && !rc; q++) {
+        double *w = s4d_malloc((size_t)p->params[q].shard_elements * sizeof *w);
+        s4d_shard_initial(p, &p->params[q], coordinate, seed, S4D_DTYPE_F64, w);
+        rc = s4d_state_write_weights(x, device, &p->params[q], w, err);
         free(w);
-        if (rc)
-            return -1;
     }
-    return write_scalar(x, device, p->lr, p->options.learning_rate, err) ||
-                   write_scalar(x, device, p->loss_scale, 65536, err)
-               ? -1
-               : 0;
+    if (!rc)
+        rc = write_scalar(x, device, p->lr, p->options.learning_rate, err);
+    if (!rc)
+        rc = write_scalar(x, device, p->loss_scale, 65536, err);
+    return rc;
 }

@@ -11,10 +11,15 @@ int s4d_state_write(const struct s4d_executor *x, struct s4d_device *device, int
 int s4d_state_read(const struct s4d_executor *x, struct s4d_device *device, int tensor,
                    double *values, struct s4d_error *err);
 
-/* Masters and working weights of every parameter from the seed alone (schedule/initial.h), the
- * learning rate, and the first loss scale (2^16, as PyTorch's GradScaler). 0, or -1. */
+/* A parameter's shard into master and working weights; of fp64 numbers, shard_elements of them. */
+int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *device,
+                            const struct s4d_param *param, const double *shard,
+                            struct s4d_error *err);
+
+/* All weights from the seed alone (schedule/initial.h), the learning rate, and the first loss scale
+ * (2^16, as PyTorch's GradScaler). 0, or -1. */
 int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,
-                         const struct s4d_program *program, int rank, uint64_t seed, double perturb,
+                         const struct s4d_program *program, int rank, uint64_t seed,
                          struct s4d_error *err);
 
 #endif

@@ -160,6 +160,26 @@ static int collect(const struct s4d_executor *x, struct s4d_device *d, const str
     return 0;
 }
 
+/* As the interpreter has them: no weight is 0 or 1, so that no gradient is like another. */
+static int perturb(const struct s4d_case *c, const struct s4d_executor *x, struct s4d_device *d,
+                   const struct s4d_program *p, int rank, struct s4d_error *err)
+{
+    int coordinate[S4D_AXES], rc = 0;
+    s4d_grid_coordinates(&p->grid, rank, coordinate);
+    for (int q = 0; q < p->n_params && !rc; q++) {
+        const struct s4d_param *param = &p->params[q];
+        double *w = s4d_calloc((size_t)param->shard_elements, sizeof *w);
+        for (int64_t i = 0; i < param->shard_elements; i++) {
+            int64_t g = s4d_param_global_index(p, param, coordinate, i);
+            w[i] = g < 0 ? 0 : s4d_interpreter_initial(param, &c->run, g);
+        }
+        if (param->init != S4D_INIT_NORMAL)
+            rc = s4d_state_write_weights(x, d, param, w, err);
+        free(w);
+    }
+    return rc;
+}
+
 static int run(const struct s4d_case *c, MPI_Comm comm, enum s4d_progress_mode progress,
                struct trace *trace, struct s4d_trained *out, struct s4d_error *err)
 {
@@ -185,7 +205,9 @@ static int run(const struct s4d_case *c, MPI_Comm comm, enum s4d_progress_mode p
     if (!rc)
         rc = s4d_executor_create(&x, &p, rank, &d, c->iterations, err);
     if (!rc)
-        rc = s4d_state_initialise(x, &d, &p, rank, c->run.weight_seed, c->run.perturb, err);
+        rc = s4d_state_initialise(x, &d, &p, rank, c->run.weight_seed, err);
+    if (!rc)
+        rc = perturb(c, x, &d, &p, rank, err);
     for (int i = 0; i < c->iterations && !rc; i++)
         rc = s4d_executor_issue(x, err);
     if (!rc)

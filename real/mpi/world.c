@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "real/mpi/world.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/memory.h"
+#include "support/units.h"
+
+/* Variables that launchers set, by what they hold. SLURM's are those of a step (srun): inside a
+ * batch script they describe the script. */
+static const struct {
+    const char *rank, *size, *local_rank;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMIX_RANK", NULL, NULL},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+};
+
+static bool number_of(const char *variable, int64_t *value)
+{
+    const char *text = variable ? getenv(variable) : NULL;
+    return text && s4d_parse_int(text, 0, INT_MAX, value, NULL) == 0;
+}
+
+static int differs(struct s4d_error *err, const char *variable, int64_t found, const char *what,
+                   int mpi)
+{
+    s4d_fail(err, S4D_EXIT_DEVICE, variable, "the launcher says %lld, MPI says %s %d",
+             (long long)found, what, mpi);
+    return s4d_hint(err, "start scale4d-run with the mpirun of the MPI that it was built with, or "
+                         "with srun --mpi=pmix or pmi2");
+}
+
+/* The first launcher whose variables are set is the one that started this process. */
+static int check_launcher(const struct s4d_world *w, struct s4d_error *err)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        int64_t rank, size, local;
+        bool sized = number_of(launchers[i].size, &size);
+        if (!number_of(launchers[i].rank, &rank) ||
+            (strncmp(launchers[i].rank, "SLURM", 5) == 0 && !sized))
+            continue;
+        if (rank != w->rank)
+            return differs(err, launchers[i].rank, rank, "rank", w->rank);
+        if (sized && size != w->size)
+            return differs(err, launchers[i].size, size, "this is one of", w->size);
+        if (number_of(launchers[i].local_rank, &local) && local != w->local_rank)
+            return differs(err, launchers[i].local_rank, local, "local rank", w->local_rank);
+        return 0;
+    }
+    return 0;
+}
+
+/* Processes of this node, and those of them whose number means the same here as there. */
+static void find_neighbours(struct s4d_world *w)
+{
+    MPI_Comm node;
+    MPI_Comm_split_type(w->comm, MPI_COMM_TYPE_SHARED, w->rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &w->local_rank);
+    MPI_Comm_size(node, &w->local_size);
+    struct stat name_space = {0};
+    (void)!stat("/proc/self/ns/pid", &name_space);
+    long long own[3] = {w->rank, getpid(), (long long)name_space.st_ino};
+    long long *all = s4d_malloc((size_t)w->local_size * sizeof own);
+    MPI_Allgather(own, 3, MPI_LONG_LONG, all, 3, MPI_LONG_LONG, node);
+    w->local_ranks = s4d_calloc((size_t)w->local_size, sizeof *w->local_ranks);
+    w->local_pids = s4d_calloc((size_t)w->local_size, sizeof *w->local_pids);
+    for (int i = 0; i < w->local_size; i++) {
+        w->local_ranks[i] = (int)all[3 * i];
+        w->local_pids[i] = all[3 * i + 2] == own[2] && own[2] != 0 ? (pid_t)all[3 * i + 1] : 0;
+    }
+    free(all);
+    MPI_Comm_free(&node);
+}
+
+int s4d_world_open(struct s4d_world *w, int *argc, char ***argv, struct s4d_error *err)
+{
+    int level;
+    *w = (struct s4d_world){.comm = MPI_COMM_WORLD};
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
+        return s4d_fail(err, S4D_EXIT_DEVICE, "MPI", "does not start");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(w->comm, &w->rank);
+    MPI_Comm_size(w->comm, &w->size);
+    if (gethostname(w->host, sizeof w->host - 1))
+        snprintf(w->host, sizeof w->host, "unknown");
+    find_neighbours(w);
+    return check_launcher(w, err);
+}
+
+void s4d_world_close(struct s4d_world *w)
+{
+    free(w->local_ranks);
+    free(w->local_pids);
+    *w = (struct s4d_world){.comm = MPI_COMM_NULL};
+    MPI_Finalize();
+}
+
+static void name_rank(const struct s4d_world *w, const struct s4d_error *err, struct s4d_error *out)
+{
+    *out = *err;
+    snprintf(out->where, sizeof out->where, "rank %d (%.80s)%s%.300s", w->rank, w->host,
+             err->where[0] ? ": " : "", err->where);
+}
+
+int s4d_world_agree(const struct s4d_world *w, const struct s4d_error *err)
+{
+    int own[2] = {err ? w->rank : INT_MAX, err ? 0 : -1}, all[2];
+    MPI_Allreduce(own, all, 2, MPI_INT, MPI_MIN, w->comm);
+    if (all[0] == INT_MAX)
+        return 0;
+    int code = err ? (int)err->exit : 0;
+    MPI_Bcast(&code, 1, MPI_INT, all[0], w->comm);
+    if (w->rank == all[0]) {
+        struct s4d_error named;
+        name_rank(w, err, &named);
+        s4d_error_print(all[1] == 0 ? err : &named);
+        fflush(stderr);
+    }
+    MPI_Barrier(w->comm); /* before anyone ends and the launcher starts talking */
+    return code;
+}
+
+int s4d_world_same(const struct s4d_world *w, const char *const *names, const uint64_t *values,
+                   int n, struct s4d_error *err)
+{
+    uint64_t *first = s4d_malloc((size_t)n * sizeof *first);
+    memcpy(first, values, (size_t)n * sizeof *first);
+    MPI_Bcast(first, n, MPI_UINT64_T, 0, w->comm);
+    int own[2] = {INT_MAX, INT_MAX}, found[2]; /* which number, on which rank */
+    for (int i = n - 1; i >= 0; i--)
+        if (first[i] != values[i])
+            own[0] = i;
+    MPI_Allreduce(&own[0], &found[0], 1, MPI_INT, MPI_MIN, w->comm);
+    if (found[0] != INT_MAX && first[found[0]] != values[found[0]])
+        own[1] = w->rank;
+    MPI_Allreduce(&own[1], &found[1], 1, MPI_INT, MPI_MIN, w->comm);
+    free(first);
+    if (found[0] == INT_MAX)
+        return 0;
+    s4d_fail(err, S4D_EXIT_USAGE, names[found[0]], "differs between rank 0 and rank %d", found[1]);
+    return s4d_hint(err, "all ranks must be started with the same arguments, files and program");
+}
+
+void s4d_world_abort(const struct s4d_world *w, const struct s4d_error *err)
+{
+    struct s4d_error named;
+    name_rank(w, err, &named);
+    s4d_error_print(&named);
+    fflush(stdout);
+    fflush(stderr);
+    MPI_Abort(w->comm, (int)err->exit);
+    _exit((int)err->exit);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that watches this rank: SIGTERM (the end of a job slot, a launcher that ends the job),
+ * peers on this node that are gone, and an op that never completes. It speaks and ends the process,
+ * whatever the other threads are stuck in; the launcher then ends the other ranks. */
+#ifndef S4D_REAL_WATCH_H
+#define S4D_REAL_WATCH_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "support/error.h"
+
+struct s4d_watch {
+    int rank;
+    const char *host;
+    double timeout_s; /* nothing completed for so long: exit 75; 0: never */
+    int n_peers;
+    const int *peer_rank;
+    const pid_t *peer_pid; /* 0: not watched */
+    /* All three are called by the watching thread. Completed only grows; describe says what the rank
+     * is at; interrupted does what SIGTERM asks for (NULL: nothing). */
+    int64_t (*completed)(void *self);
+    void (*describe)(void *self, char *text, int size);
+    void (*interrupted)(void *self);
+    void *self;
+};
+
+/* Before any thread exists (MPI starts some): SIGTERM is for the watching thread alone. */
+void s4d_watch_prepare(void);
+/* *watch is copied. 0, or -1 (exit 69). */
+int s4d_watch_start(const struct s4d_watch *watch, struct s4d_error *err);
+/* Before ranks may end in any order. */
+void s4d_watch_stop(void);
+
+#endif
