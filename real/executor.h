@@ -23,7 +23,8 @@ int s4d_executor_finish(struct s4d_executor *x, struct s4d_error *err);
  * another thread. */
 double s4d_executor_end_s(const struct s4d_executor *x, int iteration); /* of its last adamw */
 double s4d_executor_loss(const struct s4d_executor *x, int iteration);
-double s4d_executor_grad_norm(const struct s4d_executor *x, int iteration); /* NaN if not computed */
+double s4d_executor_grad_norm(const struct s4d_executor *x,
+                              int iteration); /* NaN if not computed */
 
 /* A tensor on this rank. */
 struct s4d_buffer s4d_executor_buffer(const struct s4d_executor *x, int tensor);

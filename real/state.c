@@ -81,9 +81,8 @@ int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *dev
 {
     if (s4d_state_write(x, device, param->master, shard, err))
         return -1;
-    return param->working == param->master
-               ? 0
-               : s4d_state_write(x, device, param->working, shard, err);
+    return param->working == param->master ? 0
+                                           : s4d_state_write(x, device, param->working, shard, err);
 }
 
 int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,

@@ -17,8 +17,8 @@ struct s4d_watch {
     int n_peers;
     const int *peer_rank;
     const pid_t *peer_pid; /* 0: not watched */
-    /* All three are called by the watching thread. Completed only grows; describe says what the rank
-     * is at; interrupted does what SIGTERM asks for (NULL: nothing). */
+    /* All three are called by the watching thread. Completed only grows; describe says what the
+     * rank is at; interrupted does what SIGTERM asks for (NULL: nothing). */
     int64_t (*completed)(void *self);
     void (*describe)(void *self, char *text, int size);
     void (*interrupted)(void *self);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initial weights, from a seed and the element's place in the whole tensor: the same on every grid. */
+/* Initial weights, from a seed and the element's place in the whole tensor: the same on every grid.
+ */
 #ifndef S4D_SCHEDULE_INITIAL_H
 #define S4D_SCHEDULE_INITIAL_H
 

@@ -36,12 +36,6 @@ struct s4d_result {
                       their least need, or by their plan when their turn came); simulated */
 };
 
-/* Where an iteration's time goes, on the rank that ends last; the parts sum to it. */
-struct s4d_exposed {
-    double compute_s, x_s, y_s, z_s, data_s, other_s;
-};
-struct s4d_exposed s4d_exposed(const struct s4d_run *run);
-
 /* 0, or -1: what does not divide (64), does not fit (65, by how much and the nearest grid that
  * fits), machine too small (65). */
 int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err);

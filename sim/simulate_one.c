@@ -8,6 +8,7 @@
 #include "schedule/build.h"
 #include "schedule/flops.h"
 #include "schedule/plan.h"
+#include "schedule/record_parts.h"
 #include "sim/cluster.h"
 #include "support/units.h" /* for: s4d_format_bytes */
 
@@ -99,12 +100,7 @@ static void describe(const struct s4d_simulation *s, const struct s4d_program *p
         .parameters = s4d_program_parameters(p),
         .n_ops = p->n_ops,
     };
-    for (int i = 0; i < p->n_ops; i++) {
-        const struct s4d_op *op = &p->ops[i];
-        if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE)
-            r->bus_bytes[op->stream] += (double)s4d_collective_bytes(&op->c, op->kind) *
-                                        s4d_bus_factor(op->kind, op->c.collective.members);
-    }
+    s4d_bus_bytes(p, r->bus_bytes);
 }
 
 /* Whether a micro-batch of one sequence, or one micro-batch of them all, fits: no other size needs

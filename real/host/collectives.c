@@ -58,8 +58,8 @@ int s4d_host_groups(struct s4d_host *h, struct s4d_error *err)
         if (n > 1 << 12)
             return s4d_fail(err, S4D_EXIT_DEVICE, "", "a group of %d ranks", n);
         s4d_group_members(grid, h->rank, axes, members);
-        int code = MPI_Comm_split(h->options.comm, members[0],
-                                  s4d_group_index(grid, h->rank, axes), &s->comm);
+        int code = MPI_Comm_split(h->options.comm, members[0], s4d_group_index(grid, h->rank, axes),
+                                  &s->comm);
         if (code == MPI_SUCCESS)
             code = MPI_Comm_set_errhandler(s->comm, MPI_ERRORS_RETURN);
         if (code != MPI_SUCCESS)
@@ -125,8 +125,8 @@ int s4d_host_collective(struct s4d_host *h, struct s4d_host_stream *s, const str
                         "%s of %lld elements a rank: MPI counts to %d", name,
                         (long long)c->collective.count, INT_MAX);
     MPI_Comm_rank(s->comm, &index);
-    char *own = (char *)out->data + (size_t)index * (size_t)count *
-                                        (size_t)s4d_type_bytes[c->collective.type];
+    char *own = (char *)out->data +
+                (size_t)index * (size_t)count * (size_t)s4d_type_bytes[c->collective.type];
     switch (call->op->kind) {
     case S4D_OP_ALL_REDUCE:
         code = MPI_Iallreduce(in->data == out->data ? MPI_IN_PLACE : in->data, out->data, count,

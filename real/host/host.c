@@ -162,8 +162,8 @@ void s4d_host_describe(const struct s4d_device *device, char *text, int size)
     int best = -1, best_index = 0, best_iteration = 0;
     for (int i = 0; i < S4D_STREAMS; i++) {
         int index = atomic_load(&h->at[i]), iteration = atomic_load(&h->at_iteration[i]);
-        bool before = iteration < best_iteration ||
-                      (iteration == best_iteration && index < best_index);
+        bool before =
+            iteration < best_iteration || (iteration == best_iteration && index < best_index);
         if (index >= 0 && (best < 0 || before)) {
             best = i;
             best_index = index;
@@ -176,6 +176,6 @@ void s4d_host_describe(const struct s4d_device *device, char *text, int size)
     }
     const struct s4d_op *op = &h->program->ops[best_index];
     snprintf(text, (size_t)size, "%s %s (op %d, stream %s), iteration %d",
-             s4d_op_kinds[op->kind].name, op->label.name, best_index,
-             s4d_streams[op->stream].name, best_iteration);
+             s4d_op_kinds[op->kind].name, op->label.name, best_index, s4d_streams[op->stream].name,
+             best_iteration);
 }

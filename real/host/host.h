@@ -2,8 +2,8 @@
 /* The host as a device: CBLAS and our kernels compute, MPI carries the collectives.
  *
  * The issuing thread is the compute stream: enqueueing a kernel returns when it has run. What other
- * streams do (collectives, copies, reading tokens) starts when it heads its stream and its waits are
- * met, and is driven by polling: from the compute thread while it waits and between panels of a
+ * streams do (collectives, copies, reading tokens) starts when it heads its stream and its waits
+ * are met, and is driven by polling: from the compute thread while it waits and between panels of a
  * GEMM, or by a thread of its own. */
 #ifndef S4D_REAL_HOST_HOST_H
 #define S4D_REAL_HOST_HOST_H

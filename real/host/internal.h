@@ -39,9 +39,10 @@ struct s4d_host {
     struct s4d_host_work copies; /* of whoever polls */
     int rank;
     double origin_s;
+    double polled_s; /* last, from a kernel or between kernels */
     void *memory[4];
     int n_memory;
-    MPI_Datatype half[2];      /* bf16, f16 on the wire */
+    MPI_Datatype half[2]; /* bf16, f16 on the wire */
     MPI_Op half_sum[2], half_max[2];
 
     /* What the streams are at, for other threads: index of the op that each runs or waits with, -1:

@@ -145,21 +145,28 @@ static int poll(struct s4d_host *h, bool *moved, struct s4d_error *err)
     return 0;
 }
 
-static void fail(struct s4d_host *h, const struct s4d_error *err)
-{
-    if (!h->failed)
-        h->error = *err;
-    h->failed = true;
-}
+/* MPI_Test is no free question (with more ranks than cores it gives the core away), so computing is
+ * not interrupted more often than this. */
+static const double poll_period_s = 50e-6;
 
 /* A kernel cannot return an error: the next op does. */
 void s4d_host_poll_from_kernel(void *self)
 {
     struct s4d_host *h = self;
-    struct s4d_error err;
     bool moved;
-    if (!h->failed && poll(h, &moved, &err))
-        fail(h, &err);
+    double now_s = s4d_host_now_s(h);
+    if (h->failed || now_s - h->polled_s < poll_period_s)
+        return;
+    h->failed = poll(h, &moved, &h->error) != 0;
+    h->polled_s = s4d_host_now_s(h);
+}
+
+/* What was just enqueued starts now if it can. */
+static void try_stream(struct s4d_host *h, int stream)
+{
+    bool moved;
+    if (!h->failed)
+        h->failed = advance(h, stream, &moved, &h->error) != 0;
 }
 
 static int failure(const struct s4d_host *h, struct s4d_error *err)
@@ -185,7 +192,6 @@ static void unlock(struct s4d_host *h)
  * Called and left with the lock held. */
 static int wait_for_change(struct s4d_host *h, int *idle)
 {
-    struct s4d_error err;
     bool moved;
     if (h->threaded) {
         pthread_cond_wait(&h->changed, &h->lock);
@@ -193,20 +199,16 @@ static int wait_for_change(struct s4d_host *h, int *idle)
     }
     if (h->failed)
         return -1;
-    if (poll(h, &moved, &err)) {
-        fail(h, &err);
-        return -1;
-    }
+    h->failed = poll(h, &moved, &h->error) != 0;
     *idle = moved ? 0 : *idle + 1;
     if (*idle > 100) /* ranks may share cores */
         sched_yield();
-    return 0;
+    return h->failed ? -1 : 0;
 }
 
 /* Runs the compute stream dry. The kernel itself runs without the lock. */
 static int run_compute(struct s4d_host *h)
 {
-    struct s4d_error err;
     int idle = 0;
     for (struct s4d_host_item *item; (item = head_of(h, S4D_STREAM_COMPUTE)) != NULL;) {
         if (!item->call) {
@@ -223,10 +225,9 @@ static int run_compute(struct s4d_host *h)
         S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[item->call->op->kind].name);
         kernel(&h->work);
         lock(h);
-        if (complete(h, S4D_STREAM_COMPUTE, start_s, &err)) {
-            fail(h, &err);
+        h->failed |= complete(h, S4D_STREAM_COMPUTE, start_s, &h->error) != 0;
+        if (h->failed)
             return -1;
-        }
         if (h->threaded)
             pthread_cond_broadcast(&h->changed);
         else
@@ -250,7 +251,7 @@ int s4d_host_enqueue(struct s4d_host *h, enum s4d_stream stream, struct s4d_host
     else if (h->threaded)
         pthread_cond_broadcast(&h->changed);
     else
-        s4d_host_poll_from_kernel(h);
+        try_stream(h, (int)stream);
     int rc = failure(h, err);
     unlock(h);
     return rc;
@@ -287,12 +288,11 @@ static bool in_flight(const struct s4d_host *h)
 static void *progress_thread(void *self)
 {
     struct s4d_host *h = self;
-    struct s4d_error err;
     pthread_mutex_lock(&h->lock);
     while (!h->stop) {
         bool moved = false;
-        if (!h->failed && poll(h, &moved, &err))
-            fail(h, &err);
+        if (!h->failed)
+            h->failed = poll(h, &moved, &h->error) != 0;
         if (moved || h->failed)
             pthread_cond_broadcast(&h->changed);
         if (!in_flight(h) || h->failed) {

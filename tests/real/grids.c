@@ -110,7 +110,8 @@ static int gather(const struct s4d_executor *x, struct s4d_device *d, const stru
     int rank, coordinate[S4D_AXES];
     int64_t n = q->rows * s4d_param_cols(q);
     double *own = s4d_malloc((size_t)q->shard_elements * sizeof *own);
-    double *least = s4d_malloc((size_t)n * sizeof *least), *most = s4d_malloc((size_t)n * sizeof *most);
+    double *least = s4d_malloc((size_t)n * sizeof *least),
+           *most = s4d_malloc((size_t)n * sizeof *most);
     double *low = s4d_malloc((size_t)n * sizeof *low);
     MPI_Comm_rank(comm, &rank);
     s4d_grid_coordinates(&p->grid, rank, coordinate);
@@ -332,8 +333,7 @@ static void recompute_selective(struct s4d_case *c)
 }
 static void one_micro_batch(struct s4d_case *c)
 {
-    c->options.micro_batch =
-        c->options.global_batch / c->grid.size[S4D_Z] / c->grid.size[S4D_DATA];
+    c->options.micro_batch = c->options.global_batch / c->grid.size[S4D_Z] / c->grid.size[S4D_DATA];
 }
 static void cached(struct s4d_case *c)
 {

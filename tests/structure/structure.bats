@@ -50,7 +50,7 @@ may() {
     may cli cli plots sim real workloads schedule support
 }
 @test "arrows: nothing in a program includes a test's file" {
-    run grep -rnE '#[[:space:]]*include[[:space:]]*"tests/' support schedule workloads sim plots cli
+    run grep -rnE '#[[:space:]]*include[[:space:]]*"tests/' support schedule workloads sim real plots cli
     [ "$status" -eq 1 ] || { echo "$output"; false; }
 }
 @test "arrows: the check sees a forbidden include" {
@@ -78,11 +78,24 @@ may() {
     [ "$users" = "sim/engine_simgrid.cpp" ] || { echo "included by: $users"; false; }
 }
 
+@test "MPI and CBLAS are included by their folders alone" {
+    users=$(files '*.c' '*.h' '*.inc' | xargs grep -lE '#[[:space:]]*include[[:space:]]*<(mpi|cblas)' |
+        grep -vE '^(real/host/|real/mpi/|tests/)' || true)
+    [ -z "$users" ] || { echo "included by: $users"; false; }
+}
+
 @test "every header compiles alone, as C11 without warnings" {
     flags="-I. -D_GNU_SOURCE -Wall -Wextra -Werror $(pkg-config --cflags jansson yaml-0.1 cmocka)"
     bad=
     for h in $(files '*.h'); do
-        echo "#include \"$h\"" | gcc -std=c11 $flags -fsyntax-only -x c - || bad="$bad $h"
+        compiler=gcc
+        # Those with MPI in their interface, and who includes them.
+        case $h in real/host/* | real/mpi/* | cli/run/*)
+            compiler=${MPICC:-mpicc}
+            command -v "$compiler" > /dev/null || continue
+            ;;
+        esac
+        echo "#include \"$h\"" | $compiler -std=c11 $flags -fsyntax-only -x c - || bad="$bad $h"
     done
     [ -z "$bad" ] || { echo "not self-contained:$bad"; false; }
 }

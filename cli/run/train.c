@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d-run train: whole iterations of training, on every rank of a job. */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/run/command.h"
+#include "cli/run/train.h"
+#include "real/finite.h"
+#include "real/state.h"
+#include "real/watch.h"
+#include "support/memory.h"
+#include "support/record.h"
+
+static const char *const backends[] = {"host", "cuda", NULL};
+
+#define AT(field) offsetof(struct s4d_train_config, field)
+#define TEXT(n, arg, field, words)                                                                 \
+    {                                                                                              \
+        .name = n, .argument = arg, .type = S4D_OPT_TEXT, .offset = AT(field), .help = words       \
+    }
+#define INT(n, arg, field, lo, hi, words)                                                          \
+    {                                                                                              \
+        .name = n, .argument = arg, .type = S4D_OPT_INT, .offset = AT(field), .min = lo,           \
+        .max = hi, .help = words                                                                   \
+    }
+#define FLAG(n, field, words)                                                                      \
+    {                                                                                              \
+        .name = n, .type = S4D_OPT_FLAG, .offset = AT(field), .help = words                        \
+    }
+#define CHOICE(n, arg, field, list, words)                                                         \
+    {                                                                                              \
+        .name = n, .argument = arg, .type = S4D_OPT_CHOICE, .offset = AT(field), .choices = list,  \
+        .help = words                                                                              \
+    }
+/* clang-format off */
+static const struct s4d_option options[] = {
+    CHOICE("backend", "host|cuda", backend, backends, "what computes"),
+    FLAG("list-backends", list_backends, "the backends of this build, and why others are not in it"),
+    TEXT("workload", "W", workload, "model: a name (scale4d workloads), or a .yaml file"),
+    INT("iterations", "N", iterations, 0, 1 << 30, "optimizer steps"),
+    INT("warmup", "N", warmup, -1, 1 << 30,
+        "the first N of them are not timed; -1: one, where there are more"),
+    INT("seed", "N", seed, 0, 1 << 30, "of initial weights and random tokens"),
+    TEXT("tokens", "FILE", tokens, "train on little-endian integers; else on random tokens"),
+    CHOICE("token-type", "auto|u16|u32", token_type, s4d_token_type_names,
+           "of --tokens; auto: u16 if the vocabulary fits"),
+    TEXT("text", "FILE", text, "train on the bytes of a file"),
+    TEXT("load", "FILE", load, "start from these weights (safetensors)"),
+    TEXT("save", "FILE", save, "the weights at the end (safetensors)"),
+    TEXT("save-gradients", "FILE", save_gradients,
+         "of the mean loss of the first iteration, before clipping (safetensors)"),
+    TEXT("timeline", "FILE", timeline, "every op's start and end, for ui.perfetto.dev"),
+    INT("threads", "N", threads, 1, 4096, "of BLAS, on every rank"),
+    CHOICE("progress", "panels|thread|none", progress, s4d_progress_names,
+           "who drives collectives while a rank computes: itself between panels of a matrix "
+           "product, a thread, nobody"),
+    FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
+    {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
+     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
+    FLAG("json", json, "print the record, one JSON line, and nothing else"),
+    {.name = NULL},
+};
+/* clang-format on */
+
+static const struct s4d_option_group groups[] = {
+    {.title = "Training", .options = options},
+    {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
+    {.title = NULL},
+};
+
+static int64_t completed(void *self)
+{
+    struct s4d_train *t = self;
+    return t->beats + (t->stage >= 1 ? s4d_host_completed(&t->device) : 0);
+}
+
+static void describe(void *self, char *text, int size)
+{
+    struct s4d_train *t = self;
+    if (t->stage >= 1)
+        s4d_host_describe(&t->device, text, size);
+    else
+        snprintf(text, (size_t)size, "the start");
+}
+
+static int count_ended(const struct s4d_train *t)
+{
+    int n = 0;
+    while (n < t->config->iterations && !isnan(s4d_executor_end_s(t->executor, n)))
+        n++;
+    return n;
+}
+
+/* SIGTERM: the record of what was done, as far as rank 0 knows it. */
+static void interrupted(void *self)
+{
+    struct s4d_train *t = self;
+    struct s4d_error err;
+    struct s4d_train_times times;
+    int expected = 2;
+    if (t->world->rank != 0 || !atomic_compare_exchange_strong(&t->stage, &expected, 3))
+        return;
+    double *samples_s = s4d_malloc((size_t)(t->config->iterations + 1) * sizeof *samples_s);
+    s4d_train_own_times(t, samples_s, &times);
+    if (s4d_train_report(t, &times, count_ended(t), true, &err))
+        s4d_error_print(&err);
+    free(samples_s);
+}
+
+static int ran(void *self, const struct s4d_call *call, int iteration, double start_s, double end_s,
+               struct s4d_error *err)
+{
+    struct s4d_train *t = self;
+    if (t->config->timeline) {
+        struct s4d_train_event e = {call->index, iteration, start_s, end_s};
+        s4d_push(t->events, t->n_events, t->cap_events, e);
+    }
+    s4d_real_account_ran(&t->account, call, iteration, start_s, end_s, err);
+    return t->config->check_finite ? s4d_check_finite(&t->device, call, iteration, err) : 0;
+}
+
+static int open_device(struct s4d_train *t, struct s4d_error *err)
+{
+    const struct s4d_train_config *c = t->config;
+    struct s4d_host_options host = {.comm = t->world->comm,
+                                    .tokens = t->tokens,
+                                    .progress = (enum s4d_progress_mode)c->progress};
+    if (s4d_host_threads(c->threads, err) || s4d_host_open(&t->device, &t->program, &host, err))
+        return -1;
+    t->device.observer = (struct s4d_device_observer){ran, t};
+    t->stage = 1;
+    if (s4d_executor_create(&t->executor, &t->program, t->world->rank, &t->device, c->iterations,
+                            err) ||
+        s4d_state_initialise(t->executor, &t->device, &t->program, t->world->rank,
+                             (uint64_t)c->seed, err))
+        return -1;
+    return c->load ? s4d_train_load(t, c->load, err) : 0;
+}
+
+static void print_iterations(struct s4d_train *t, int *printed)
+{
+    for (; *printed < count_ended(t) && !t->config->json; ++*printed) {
+        double before_s = *printed > 0 ? s4d_executor_end_s(t->executor, *printed - 1) : t->start_s;
+        printf("%9d %12.4f %12.6f %12.6g\n", *printed,
+               s4d_executor_end_s(t->executor, *printed) - before_s,
+               s4d_executor_loss(t->executor, *printed),
+               s4d_executor_grad_norm(t->executor, *printed));
+        fflush(stdout);
+    }
+}
+
+/* The iterations. An error here ends the job at once: others wait in collectives. */
+static void iterate(struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    struct s4d_error err;
+    int printed = 0, rc = 0;
+    MPI_Barrier(t->world->comm);
+    t->start_s = t->device.now_s(t->device.self);
+    t->account.last_compute_s = t->start_s;
+    t->stage = 2;
+    for (int i = 0; i < c->iterations && !rc; i++) {
+        rc = s4d_executor_issue(t->executor, &err);
+        if (!rc && i == 0 && c->save_gradients) {
+            rc = s4d_executor_finish(t->executor, &err);
+            if (!rc)
+                rc = s4d_train_save(t, c->save_gradients, true, &err);
+        }
+        print_iterations(t, &printed);
+    }
+    if (!rc)
+        rc = s4d_executor_finish(t->executor, &err);
+    print_iterations(t, &printed);
+    if (rc)
+        s4d_world_abort(t->world, &err);
+}
+
+static int finish(struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    struct s4d_error err;
+    struct s4d_train_times times;
+    double *samples_s = s4d_malloc((size_t)(c->iterations + 1) * sizeof *samples_s);
+    int code = 0, expected = 2;
+    if (c->save)
+        code = s4d_world_agree(t->world, s4d_train_save(t, c->save, false, &err) ? &err : NULL);
+    if (!code && c->timeline)
+        code = s4d_world_agree(t->world, s4d_train_timeline(t, c->timeline, &err) ? &err : NULL);
+    if (!code) {
+        int rc = s4d_train_gather(t, samples_s, &times, &err);
+        if (!rc && t->world->rank == 0 && atomic_compare_exchange_strong(&t->stage, &expected, 3))
+            rc = s4d_train_report(t, &times, c->iterations, false, &err);
+        code = s4d_world_agree(t->world, rc ? &err : NULL);
+    }
+    free(samples_s);
+    return code;
+}
+
+static void print_start(const struct s4d_train *t)
+{
+    const struct s4d_program *p = &t->program;
+    json_t *provenance = s4d_provenance(t->argc, t->argv);
+    if (t->config->json || t->world->rank != 0) {
+        json_decref(provenance);
+        return;
+    }
+    s4d_provenance_print(provenance, stdout);
+    json_decref(provenance);
+    printf("# workload %s (%s)  grid %dx%dx%dx%d (GXxGYxGZxGDATA)  global batch %d = %d "
+           "micro-batches of %d on each of Gz Gdata  precision %s\n",
+           p->model.name, t->workload.hash, p->grid.size[S4D_X], p->grid.size[S4D_Y],
+           p->grid.size[S4D_Z], p->grid.size[S4D_DATA], p->options.global_batch, p->micro_batches,
+           p->options.micro_batch, s4d_type_names[p->options.precision]);
+    printf("# host: %s  threads %d  progress %s\n", s4d_host_blas(), t->config->threads,
+           s4d_progress_names[t->config->progress]);
+    printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm", "",
+           "(s)", "", "");
+    fflush(stdout);
+}
+
+static int train(struct s4d_train *t)
+{
+    struct s4d_error err;
+    const struct s4d_world *w = t->world;
+    struct s4d_watch watch = {.rank = w->rank,
+                              .host = w->host,
+                              .timeout_s = t->config->timeout_s,
+                              .n_peers = w->local_size,
+                              .peer_rank = w->local_ranks,
+                              .peer_pid = w->local_pids,
+                              .completed = completed,
+                              .describe = describe,
+                              .interrupted = interrupted,
+                              .self = t};
+    int code = s4d_world_agree(w, s4d_watch_start(&watch, &err) ? &err : NULL);
+    if (!code)
+        code = s4d_train_setup(t, &err);
+    if (code)
+        return code;
+    s4d_real_account_init(&t->account, &t->program, t->config->iterations);
+    code = s4d_world_agree(w, open_device(t, &err) ? &err : NULL);
+    if (!code) {
+        print_start(t);
+        iterate(t);
+        code = finish(t);
+    }
+    s4d_watch_stop();
+    MPI_Barrier(w->comm);
+    return code;
+}
+
+static void clean_up(struct s4d_train *t)
+{
+    int opened = t->stage >= 1;
+    t->stage = 0;
+    s4d_executor_free(t->executor);
+    if (opened)
+        t->device.close(t->device.self);
+    if (t->account.p)
+        s4d_real_account_fini(&t->account);
+    s4d_tokens_close(&t->tokens);
+    s4d_program_free(&t->program);
+    s4d_workload_free(&t->workload);
+    free(t->events);
+}
+
+static int list_backends(void)
+{
+    printf("%-6s %-4s %s\n", "host", "yes", s4d_host_blas());
+    printf("%-6s %-4s %s\n", "cuda", "no", "this version computes on CPUs alone");
+    return S4D_EXIT_OK;
+}
+
+static int run(struct s4d_world *world, int argc, char **argv)
+{
+    struct s4d_train_config c = {.iterations = 10,
+                                 .warmup = -1,
+                                 .seed = 1,
+                                 .threads = 1,
+                                 .timeout_s = 1800,
+                                 .schedule = s4d_schedule_options_default()};
+    struct s4d_train t = {.config = &c, .argc = argc, .argv = argv, .world = world};
+    struct s4d_error err;
+    int rc = s4d_options_argv(groups, "Trains a model and reports time, FLOP/s and losses.", argc,
+                              argv, &c, NULL, &err);
+    int code = s4d_world_agree(world, rc < 0 ? &err : NULL);
+    if (rc == 0 && code == 0)
+        code = c.list_backends ? list_backends() : train(&t);
+    s4d_watch_stop();
+    clean_up(&t);
+    s4d_options_free(groups, &c);
+    return code;
+}
+
+const struct s4d_run_command s4d_run_train = {
+    .name = "train",
+    .summary = "train a model: losses, iteration times, FLOP/s, exposed communication",
+    .run = run,
+};

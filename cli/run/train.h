@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d-run train: what its files share. */
+#ifndef S4D_CLI_RUN_TRAIN_H
+#define S4D_CLI_RUN_TRAIN_H
+
+#include <stdatomic.h>
+
+#include "real/account.h"
+#include "real/executor.h"
+#include "real/host/host.h"
+#include "real/mpi/world.h"
+#include "real/tokens.h"
+#include "schedule/schedule_options.h"
+#include "workloads/workload.h"
+
+struct s4d_train_config {
+    int backend;
+    char *workload, *timeline, *tokens, *text, *load, *save, *save_gradients;
+    int token_type, iterations, warmup, seed, threads, progress;
+    double timeout_s;
+    bool json, check_finite, list_backends;
+    struct s4d_schedule_options schedule;
+};
+
+struct s4d_train_event {
+    int op, iteration;
+    double start_s, end_s;
+};
+
+/* A training run of one rank. */
+struct s4d_train {
+    const struct s4d_train_config *config;
+    int argc;
+    char **argv;
+    struct s4d_world *world;
+    struct s4d_workload workload;
+    struct s4d_program program;
+    struct s4d_token_source tokens;
+    struct s4d_device device;
+    struct s4d_executor *executor;
+    struct s4d_real_account account;
+    int warmup;     /* of config->iterations, not timed */
+    double start_s; /* of the first iteration */
+    /* Stages for the watching thread: 0 nothing yet, 1 the device may be asked, 2 and the record
+     * may be written, 3 the record has been, or is being, written. */
+    _Atomic int stage;
+    _Atomic int64_t beats;          /* steps of the work before and after the iterations */
+    struct s4d_train_event *events; /* of --timeline */
+    int n_events, cap_events;
+};
+
+/* train_setup.c: workload, program, tokens; on every rank the same, or an error on all. */
+int s4d_train_setup(struct s4d_train *t, struct s4d_error *err);
+
+/* train_files.c: weights and gradients between shards and safetensors; collective. */
+int s4d_train_load(struct s4d_train *t, const char *file, struct s4d_error *err);
+int s4d_train_save(struct s4d_train *t, const char *file, bool gradients, struct s4d_error *err);
+
+/* train_record.c */
+struct s4d_train_times {
+    int n; /* timed iterations */
+    const double *samples_s;
+    double first_s;                       /* of the first iteration */
+    int median;                           /* the iteration of the median sample: the lower of two */
+    int slowest_rank;                     /* in it; -1: not known */
+    struct s4d_account_iteration account; /* of that rank, then */
+};
+/* Collective: rank 0 learns of all ranks. Samples are the caller's room of config->iterations. */
+int s4d_train_gather(struct s4d_train *t, double *samples_s, struct s4d_train_times *times,
+                     struct s4d_error *err);
+/* What rank 0 alone knows of the iterations that have ended. */
+void s4d_train_own_times(struct s4d_train *t, double *samples_s, struct s4d_train_times *times);
+/* Record, or text with --json off, on standard output. */
+int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *times, int completed,
+                     bool interrupted, struct s4d_error *err);
+
+/* train_timeline.c: rank 0 writes what all ranks recorded; collective. */
+int s4d_train_timeline(struct s4d_train *t, const char *file, struct s4d_error *err);
+
+#endif
