@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long one op takes on one device, alone. One rule a class of ops:
  *
- *     gemm       launch + max(2 m n k / rate + output bytes / output rate, traffic)
- *     attention  launch + max(FLOPs / rate(head_dim, causal, pass, seq), traffic)
- *     kernel     launch + traffic
- *     copy       launch + bytes / host bandwidth
- *     host       0: the loader works ahead of the devices
+ *     gemm       launch + max(2 m n k / rate + output bytes / output rate, traffic); where the
+ * machine has a table of shapes: launch + 2 m n k / rate(m, n, k, transposes) attention  launch +
+ * max(FLOPs / rate(head_dim, causal, pass, seq), traffic) kernel     launch + traffic; a kind with
+ * a curve of its own: launch + bytes / curve(bytes) copy       launch + bytes / host bandwidth host
+ * 0: the loader works ahead of the devices
+ *
+ * Where fewer devices than a node has can compute at once (processes that share cores), all times
+ * but the copies' are multiplied by devices in use / compute_units: the ranks of a program do the
+ * same at the same time, so all of them compute while one does.
  *
  * traffic = bytes read and written / (memory bandwidth * part(bytes)). The first two rules are
  * fitted to measured kernels (the machine file names them); memory-bound kernels overlap nothing.
@@ -21,8 +25,8 @@ struct s4d_kernels {
     const struct s4d_machine *machine;
 };
 
-/* Whether the machine's rates are of the program's working type (options.precision). 0, or -1 (exit
- * 65). */
+/* Whether the machine's rates are of the program's working type (options.precision), and its kinds
+ * of kernels are ours. 0, or -1 (exit 65). */
 int s4d_kernels_check(const struct s4d_kernels *k, const struct s4d_options *options,
                       struct s4d_error *err);
 

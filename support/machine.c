@@ -144,6 +144,11 @@ static void free_device(struct s4d_device *d)
     for (int i = 0; i < d->n_attention; i++)
         free_curve(&d->attention[i].flops_per_s);
     free(d->attention);
+    for (int i = 0; i < d->n_kernels; i++)
+        free_curve(&d->kernel[i].bandwidth_Bps);
+    free(d->kernel);
+    free(d->gemm.row);
+    free(d->gemm.source);
 }
 
 static void free_node(struct s4d_node *node)

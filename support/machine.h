@@ -55,7 +55,30 @@ struct s4d_attention_row {
     struct s4d_curve flops_per_s;
 };
 
-/* efficiency(bytes, ranks): measured bus bandwidth as a part of what the links alone would give. */
+/* GEMM rates by shape: D (m x n) = op(A) op(B), sum over k. Another shape takes the mean of the
+ * rows of its transposes (of all, where it has none) in log rate, weighted by 1 / d^2 of the
+ * distance in log2 (m, n, k). */
+struct s4d_gemm_row {
+    int m, n, k;
+    bool transpose_a, transpose_b; /* as stored, of row-major matrices: "nn", "nt", "tn", "tt" */
+    double flops_per_s;
+};
+struct s4d_gemm_table {
+    struct s4d_gemm_row *row;
+    int n; /* 0: the 2-term fit holds */
+    enum s4d_tag tag;
+    char *source;
+};
+
+/* Rate of one kind of memory-bound kernel by the bytes it reads and writes. */
+struct s4d_kernel_row {
+    char kind[32]; /* as `scale4d schedule` names it: "adamw", "activation-forward" */
+    struct s4d_curve bandwidth_Bps;
+};
+
+/* efficiency(bytes, ranks): measured bus bandwidth as a part of what the links alone would give.
+ * Rows with ranks = ranks_per_node are of groups inside a node and serve those alone, the others
+ * groups that span nodes. */
 struct s4d_efficiency_row {
     int ranks, ranks_per_node;
     double bytes, efficiency;
@@ -83,7 +106,9 @@ struct s4d_nccl_latency {
 };
 
 struct s4d_library {
-    char name[32]; /* "nccl", or "ideal": no constants, one ring channel, no base latency */
+    /* "nccl"; or without constants and with one ring channel: "ideal", where the links are all, and
+     * "mpi", where the tables say what is got out of them */
+    char name[32];
     struct s4d_nccl_latency ring, tree;
     struct s4d_quantity ll_max_in_node_Bps, ll_max_two_nodes_Bps,
         ll_max_Bps;                        /* caps of the LL protocol */
@@ -91,7 +116,7 @@ struct s4d_library {
     struct s4d_quantity net_post_s; /* host's cost of posting to the network: the least of a step
                                        inside a node when the group spans nodes */
     struct s4d_quantity tree_channel_in_node_Bps, tree_channel_two_nodes_Bps, tree_channel_Bps;
-    struct s4d_efficiency_table *table; /* of groups that span nodes */
+    struct s4d_efficiency_table *table;
     int n_tables;
 };
 
@@ -110,6 +135,9 @@ struct s4d_device {
     struct s4d_curve memory_efficiency; /* part of the bandwidth by bytes of the kernel; n = 0: 1 */
     struct s4d_attention_row *attention; /* none: attention runs at the GEMM rate */
     int n_attention;
+    struct s4d_gemm_table gemm;    /* optional */
+    struct s4d_kernel_row *kernel; /* optional; kinds without a row: memory_bandwidth */
+    int n_kernels;
     struct s4d_quantity rate_beside_in_node,
         rate_beside_across_nodes; /* part of its rate computing keeps beside a collective */
 };
@@ -128,8 +156,12 @@ struct s4d_node {
     struct s4d_quantity nic_bandwidth_Bps;  /* per direction */
     struct s4d_quantity host_bandwidth_Bps; /* device to host memory, per direction */
     struct s4d_quantity latency_s;          /* between two devices of a node */
-    int *rank_to_device;                    /* devices long */
-    struct s4d_origin layout;               /* of devices, links, nics and rank_to_device */
+    /* Devices of a node that can compute at the file's rates at the same time. With more in use
+     * (processes that share cores) all compute at units / devices of them, whatever they compute.
+     * Infinity, the default: as many as there are. */
+    struct s4d_quantity compute_units;
+    int *rank_to_device;      /* devices long */
+    struct s4d_origin layout; /* of devices, links, nics and rank_to_device */
 };
 
 /* Fabric parameters are a list of named numbers; each topology says which it needs (sim/fabric.h).
@@ -174,6 +206,8 @@ void s4d_machine_free(struct s4d_machine *m);
 
 /* Every resolved value with its tag and source, one a line. */
 void s4d_machine_print(const struct s4d_machine *m, FILE *out);
+/* The machine as a file that s4d_machine_load accepts and that says the same (to 9 digits). */
+void s4d_machine_write(const struct s4d_machine *m, FILE *out);
 /* Calls visit for every quantity, curve and table: key, tag, source, value (NAN for curves and
  * tables). */
 void s4d_machine_visit(const struct s4d_machine *m,

@@ -14,7 +14,7 @@ const char *const s4d_protocol_names[S4D_PROTOCOLS] = {"ll", "ll128", "simple"};
 
 #define ROW(section, path, key, count, range)                                                      \
     {                                                                                              \
-        section, #key, offsetof(struct s4d_machine, path.key), count, range                        \
+        section, #key, offsetof(struct s4d_machine, path.key), count, range, NULL                  \
     }
 #define DEVICE(key, range) ROW("device", device, key, 1, range)
 #define NODE(key, range)   ROW("node", node, key, 1, range)
@@ -36,6 +36,8 @@ const struct s4d_machine_field s4d_machine_fields[] = {
     NODE(nic_bandwidth_Bps, S4D_POSITIVE),
     NODE(host_bandwidth_Bps, S4D_UNLIMITED_TOO),
     NODE(latency_s, S4D_NOT_NEGATIVE),
+    {"node", "compute_units", offsetof(struct s4d_machine, node.compute_units), 1,
+     S4D_UNLIMITED_TOO, "not given: every device computes by itself"},
     ROW("fabric", fabric, latency_s, 1, S4D_NOT_NEGATIVE),
     LATENCY(ring, base_s),
     LATENCY(ring, nvlink_s),
@@ -62,7 +64,8 @@ struct s4d_quantity *s4d_field_quantity(const struct s4d_machine *m,
 
 bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field *field)
 {
-    return strncmp(field->section, "library", 7) != 0 || strcmp(m->library.name, "ideal") != 0;
+    return strncmp(field->section, "library", 7) != 0 ||
+           (strcmp(m->library.name, "ideal") != 0 && strcmp(m->library.name, "mpi") != 0);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -13,6 +13,8 @@ struct s4d_machine_field {
     size_t offset;       /* in struct s4d_machine */
     int count;           /* 1, or S4D_PROTOCOLS: a list [LL, LL128, Simple] */
     enum { S4D_POSITIVE, S4D_NOT_NEGATIVE, S4D_UNLIMITED_TOO, S4D_FRACTION } range;
+    const char
+        *absent; /* optional, unlimited where a file does not have it, because ...; or NULL */
 };
 extern const struct s4d_machine_field s4d_machine_fields[]; /* ends with a row without a key */
 extern const char *const s4d_protocol_names[S4D_PROTOCOLS]; /* "ll", "ll128", "simple" */
@@ -24,6 +26,8 @@ bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field 
 
 /* Parses text in the unit of key's suffix; "unlimited" is INFINITY. 0, or -1 (exit 65). */
 int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err);
+/* "1555 GB/s", "0.85", "unlimited": what s4d_parse_quantity reads, to 9 digits, the shortest. */
+void s4d_format_quantity(const char *key, double value, char *text, size_t size);
 /* Whether a value lies in the field's range; else -1 (exit 65). */
 int s4d_field_check(const struct s4d_machine_field *field, double value, struct s4d_error *err);
 

@@ -7,72 +7,6 @@
 #include "support/machine_fields.h"
 #include "support/memory.h"
 
-/* Units by the suffix of a key, largest first; bytes decimal, then binary. */
-struct unit {
-    const char *suffix, *name;
-    double size;
-};
-static const struct unit units[] = {
-    {"flops_per_s", "PFLOP/s", 1e15},
-    {"flops_per_s", "TFLOP/s", 1e12},
-    {"flops_per_s", "GFLOP/s", 1e9},
-    {"flops_per_s", "FLOP/s", 1},
-    {"_Bps", "TB/s", 1e12},
-    {"_Bps", "GB/s", 1e9},
-    {"_Bps", "MB/s", 1e6},
-    {"_Bps", "B/s", 1},
-    {"_bytes", "GB", 1e9},
-    {"_bytes", "GiB", 1073741824},
-    {"_bytes", "MB", 1e6},
-    {"_bytes", "MiB", 1048576},
-    {"_bytes", "kB", 1e3},
-    {"_bytes", "KiB", 1024},
-    {"_bytes", "B", 1},
-    {"_s", "s", 1},
-    {"_s", "ms", 1e-3},
-    {"_s", "us", 1e-6},
-    {"_s", "ns", 1e-9},
-};
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), e = strlen(end);
-    return n >= e && strcmp(text + n - e, end) == 0;
-}
-
-static const char *suffix_of(const char *key)
-{
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (ends_with(key, units[i].suffix))
-            return units[i].suffix;
-    }
-    return NULL;
-}
-
-/* The shortest of the ways to write the value to 9 digits: 1555 GB/s, not 1.56 TB/s. */
-static void format_value(const char *key, double value, char *text, size_t size)
-{
-    const char *suffix = suffix_of(key);
-    snprintf(text, size, "%.9g", value);
-    if (isinf(value))
-        snprintf(text, size, "unlimited");
-    if (isinf(value) || !suffix)
-        return;
-    size_t best = 0;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        char number[32];
-        double v = value / units[i].size;
-        snprintf(number, sizeof number, "%.9g", v);
-        bool fits = v == 0 || (v >= 1 && v < 1e4);
-        if (strcmp(units[i].suffix, suffix) != 0 || !fits)
-            continue;
-        if (best == 0 || strlen(number) < best) {
-            best = strlen(number);
-            snprintf(text, size, "%s %s", number, units[i].name);
-        }
-    }
-}
-
 struct entry {
     const char *key;
     enum s4d_tag tag;
@@ -130,11 +64,24 @@ static void walk_curve(const char *name, const struct s4d_curve *c, bool x_is_by
     for (int i = 0; i < c->n; i++) {
         char x[32];
         if (x_is_bytes)
-            format_value("size_bytes", c->x[i], x, sizeof x);
+            s4d_format_quantity("size_bytes", c->x[i], x, sizeof x);
         else
             snprintf(x, sizeof x, "%.0f", c->x[i]);
         char *key = s4d_asprintf("%s[%s]", name, x);
         see_point(w, key, y_key, c->tag, c->source, c->y[i]);
+        free(key);
+    }
+}
+
+static void walk_gemm(const struct s4d_gemm_table *t, const struct walk *w)
+{
+    if (t->n > 0)
+        see_structure(w, "device.gemm", t->tag, t->source, "a table");
+    for (int i = 0; i < t->n; i++) {
+        const struct s4d_gemm_row *r = &t->row[i];
+        char *key = s4d_asprintf("device.gemm[%d,%d,%d,%c%c]", r->m, r->n, r->k,
+                                 r->transpose_a ? 't' : 'n', r->transpose_b ? 't' : 'n');
+        see_point(w, key, "flops_per_s", t->tag, t->source, r->flops_per_s);
         free(key);
     }
 }
@@ -151,6 +98,12 @@ static void walk_device(const struct s4d_machine *m, const struct walk *w)
             s4d_asprintf("device.attention.head_dim_%d.%s.%s", a->head_dim,
                          a->causal ? "causal" : "full", a->backward ? "backward" : "forward");
         walk_curve(name, &a->flops_per_s, false, "flops_per_s", w);
+        free(name);
+    }
+    walk_gemm(&d->gemm, w);
+    for (int i = 0; i < d->n_kernels; i++) {
+        char *name = s4d_asprintf("device.kernels.%s", d->kernel[i].kind);
+        walk_curve(name, &d->kernel[i].bandwidth_Bps, true, "bandwidth_Bps", w);
         free(name);
     }
 }
@@ -196,7 +149,7 @@ static void walk_library(const struct s4d_machine *m, const struct walk *w)
         see_structure(w, name, t->tag, t->source, "a table");
         for (int j = 0; j < t->n; j++) {
             char bytes[32];
-            format_value("size_bytes", t->row[j].bytes, bytes, sizeof bytes);
+            s4d_format_quantity("size_bytes", t->row[j].bytes, bytes, sizeof bytes);
             char *key = s4d_asprintf("%s[%d,%d,%s]", name, t->row[j].ranks,
                                      t->row[j].ranks_per_node, bytes);
             see_point(w, key, "efficiency", t->tag, t->source, t->row[j].efficiency);
@@ -220,7 +173,7 @@ static void print_entry(void *context, const struct entry *e)
     if (e->text)
         snprintf(text, sizeof text, "%s", e->text);
     else
-        format_value(e->unit, e->value, text, sizeof text);
+        s4d_format_quantity(e->unit, e->value, text, sizeof text);
     fprintf(context, "%-52s %-16s %-9s %s\n", e->key, text, s4d_tag_names[e->tag],
             e->point ? "as above" : e->source);
 }

@@ -154,6 +154,10 @@ int s4d_read_fields(struct s4d_machine *m, const char *section, const struct s4d
         struct s4d_error inner = {0};
         if (strcmp(f->section, section) != 0 || !s4d_field_used(m, f))
             continue;
+        if (f->absent && !s4d_yaml_get(mapping, f->key)) {
+            s4d_quantity_set(q, INFINITY, S4D_TAG_DERIVED, f->absent);
+            continue;
+        }
         if (s4d_read_child(mapping, f->key, S4D_YAML_MAPPING, &node, err) ||
             (f->count == 1 ? s4d_read_quantity(node, f->key, q, err) : read_list(node, f, q, err)))
             return -1;

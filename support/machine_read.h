@@ -32,6 +32,11 @@ int s4d_read_quantity(const struct s4d_yaml_node *mapping, const char *key, stru
 int s4d_read_curve(const struct s4d_yaml_node *mapping, const char *key_x, const char *key_y,
                    struct s4d_curve *curve, struct s4d_error *err);
 
+/* Known keys of a section: its fields of the table, then the others; returns how many. */
+enum { S4D_KEYS = 32 };
+int s4d_known_keys(const struct s4d_machine *m, const char *section, const char *const *others,
+                   int n_others, const char *keys[S4D_KEYS]);
+
 int s4d_read_node(struct s4d_machine *m, const struct s4d_yaml_node *section,
                   struct s4d_error *err);
 int s4d_read_device(struct s4d_machine *m, const struct s4d_yaml_node *section,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device, node and library sections of a machine file. */
+/* The node and library sections of a machine file. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,9 @@
 #include "support/memory.h"
 #include "support/quote.h"
 
-enum { KEYS = 32 };
-
 /* Known keys of a section: its fields of the table, then the others. */
-static int known_keys(const struct s4d_machine *m, const char *section, const char *const *others,
-                      int n_others, const char *keys[KEYS])
+int s4d_known_keys(const struct s4d_machine *m, const char *section, const char *const *others,
+                   int n_others, const char *keys[S4D_KEYS])
 {
     int n = 0;
     for (const struct s4d_machine_field *f = s4d_machine_fields; f->key; f++) {
@@ -21,100 +19,8 @@ static int known_keys(const struct s4d_machine *m, const char *section, const ch
     }
     for (int i = 0; i < n_others; i++)
         keys[n++] = others[i];
-    S4D_ASSERT(n <= KEYS, "%d keys", n);
+    S4D_ASSERT(n <= S4D_KEYS, "%d keys", n);
     return n;
-}
-
-static int read_bool(const struct s4d_yaml_node *mapping, const char *key, bool *value,
-                     struct s4d_error *err)
-{
-    const struct s4d_yaml_node *node;
-    if (s4d_read_child(mapping, key, S4D_YAML_SCALAR, &node, err))
-        return -1;
-    *value = strcmp(node->text, "true") == 0;
-    if (!*value && strcmp(node->text, "false") != 0)
-        return s4d_yaml_fail(node, err, "expected true or false, found %s",
-                             s4d_quote(node->text).text);
-    return 0;
-}
-
-static int read_attention_row(struct s4d_device *d, const struct s4d_yaml_node *row,
-                              struct s4d_error *err)
-{
-    static const char *const keys[] = {"head_dim", "causal",     "pass",       "tag",
-                                       "source",   "seq_length", "flops_per_s"};
-    const struct s4d_yaml_node *head_dim;
-    char pass[16];
-    if (row->kind != S4D_YAML_MAPPING)
-        return s4d_yaml_fail(row, err, "expected a mapping with head_dim, causal, pass, ...");
-    if (s4d_read_only(row, keys, 7, err) ||
-        s4d_read_child(row, "head_dim", S4D_YAML_SCALAR, &head_dim, err) ||
-        s4d_read_name(row, "pass", pass, sizeof pass, err))
-        return -1;
-    bool both = strcmp(pass, "both") == 0;
-    if (!both && strcmp(pass, "forward") != 0 && strcmp(pass, "backward") != 0)
-        return s4d_yaml_fail(s4d_yaml_get(row, "pass"), err,
-                             "expected forward, backward or both, found %s", s4d_quote(pass).text);
-    for (int i = 0; i < 1 + both; i++) {
-        struct s4d_attention_row *r = &d->attention[d->n_attention++];
-        r->backward = both ? i == 1 : strcmp(pass, "backward") == 0;
-        if (s4d_read_int(head_dim, 1, 4096, &r->head_dim, err) ||
-            read_bool(row, "causal", &r->causal, err) ||
-            s4d_read_curve(row, "seq_length", "flops_per_s", &r->flops_per_s, err))
-            return -1;
-        if (r->flops_per_s.n == 0)
-            return s4d_yaml_fail(row, err, "expected at least one seq_length");
-    }
-    return 0;
-}
-
-/* [bf16, f16]: joined by spaces. */
-static int read_types(struct s4d_device *d, const struct s4d_yaml_node *list, struct s4d_error *err)
-{
-    static const char *const types[] = {"f64", "f32", "bf16", "f16"};
-    size_t n = 0;
-    for (int i = 0; i < list->n; i++) {
-        const struct s4d_yaml_node *node = list->child[i];
-        bool known = false;
-        for (int j = 0; j < 4; j++)
-            known = known || (node->kind == S4D_YAML_SCALAR && strcmp(node->text, types[j]) == 0);
-        if (!known || i == 4)
-            return s4d_yaml_fail(list, err, "expected some of f64, f32, bf16, f16, each once");
-        n += (size_t)snprintf(d->compute_types + n, sizeof d->compute_types - n, "%s%s",
-                              i ? " " : "", node->text);
-    }
-    return list->n > 0 ? 0 : s4d_yaml_fail(list, err, "expected at least one type");
-}
-
-int s4d_read_device(struct s4d_machine *m, const struct s4d_yaml_node *section,
-                    struct s4d_error *err)
-{
-    static const char *const others[] = {"name", "compute_types", "memory_efficiency", "attention"};
-    static const char *const curve_keys[] = {"tag", "source", "size_bytes", "part"};
-    struct s4d_device *d = &m->device;
-    const char *keys[KEYS];
-    const struct s4d_yaml_node *types, *curve, *rows;
-    int n = known_keys(m, "device", others, 4, keys);
-    if (s4d_read_only(section, keys, n, err) ||
-        s4d_read_name(section, "name", d->name, sizeof d->name, err) ||
-        s4d_read_child(section, "compute_types", S4D_YAML_SEQUENCE, &types, err) ||
-        read_types(d, types, err) || s4d_read_fields(m, "device", section, err) ||
-        s4d_read_child(section, "memory_efficiency", S4D_YAML_MAPPING, &curve, err) ||
-        s4d_read_only(curve, curve_keys, 4, err) ||
-        s4d_read_curve(curve, "size_bytes", "part", &d->memory_efficiency, err) ||
-        s4d_read_child(section, "attention", S4D_YAML_SEQUENCE, &rows, err))
-        return -1;
-    for (int i = 0; i < d->memory_efficiency.n; i++) {
-        if (d->memory_efficiency.y[i] > 1)
-            return s4d_yaml_fail(curve, err, "expected parts of at most 1, found %g",
-                                 d->memory_efficiency.y[i]);
-    }
-    d->attention = s4d_calloc(2 * (size_t)rows->n + 1, sizeof *d->attention);
-    for (int i = 0; i < rows->n; i++) {
-        if (read_attention_row(d, rows->child[i], err))
-            return -1;
-    }
-    return 0;
 }
 
 static int read_pair(struct s4d_node *node, const struct s4d_yaml_node *pair, int kind, int bricks,
@@ -215,9 +121,9 @@ static int read_layout(struct s4d_node *node, const struct s4d_yaml_node *layout
 int s4d_read_node(struct s4d_machine *m, const struct s4d_yaml_node *section, struct s4d_error *err)
 {
     static const char *const others[] = {"layout", "links"};
-    const char *keys[KEYS];
+    const char *keys[S4D_KEYS];
     const struct s4d_yaml_node *layout, *links;
-    int n = known_keys(m, "node", others, 2, keys);
+    int n = s4d_known_keys(m, "node", others, 2, keys);
     if (s4d_read_only(section, keys, n, err) || s4d_read_fields(m, "node", section, err) ||
         s4d_read_child(section, "layout", S4D_YAML_MAPPING, &layout, err) ||
         read_layout(&m->node, layout, err) ||
@@ -301,9 +207,9 @@ static int read_efficiency(struct s4d_library *l, const struct s4d_yaml_node *no
 static int read_pattern(struct s4d_machine *m, const struct s4d_yaml_node *library,
                         const char *pattern, const char *section, struct s4d_error *err)
 {
-    const char *keys[KEYS];
+    const char *keys[S4D_KEYS];
     const struct s4d_yaml_node *node;
-    int n = known_keys(m, section, NULL, 0, keys);
+    int n = s4d_known_keys(m, section, NULL, 0, keys);
     return s4d_read_child(library, pattern, S4D_YAML_MAPPING, &node, err) ||
                    s4d_read_only(node, keys, n, err) || s4d_read_fields(m, section, node, err)
                ? -1
@@ -315,15 +221,15 @@ int s4d_read_library(struct s4d_machine *m, const struct s4d_yaml_node *section,
 {
     static const char *const others[] = {"name", "efficiency", "ring", "tree"};
     struct s4d_library *l = &m->library;
-    const char *keys[KEYS];
+    const char *keys[S4D_KEYS];
     const struct s4d_yaml_node *tables;
     if (s4d_read_name(section, "name", l->name, sizeof l->name, err))
         return -1;
-    bool ideal = strcmp(l->name, "ideal") == 0;
+    bool mpi = strcmp(l->name, "mpi") == 0, ideal = mpi || strcmp(l->name, "ideal") == 0;
     if (!ideal && strcmp(l->name, "nccl") != 0)
-        return s4d_yaml_fail(s4d_yaml_get(section, "name"), err, "expected nccl or ideal, found %s",
-                             s4d_quote(l->name).text);
-    int n = known_keys(m, "library", others, ideal ? 2 : 4, keys);
+        return s4d_yaml_fail(s4d_yaml_get(section, "name"), err,
+                             "expected nccl, mpi or ideal, found %s", s4d_quote(l->name).text);
+    int n = s4d_known_keys(m, "library", others, ideal ? 2 : 4, keys);
     if (s4d_read_only(section, keys, n, err) ||
         s4d_read_child(section, "efficiency", S4D_YAML_SEQUENCE, &tables, err) ||
         s4d_read_fields(m, "library", section, err))
@@ -336,5 +242,10 @@ int s4d_read_library(struct s4d_machine *m, const struct s4d_yaml_node *section,
         if (read_efficiency(l, tables->child[i], err))
             return -1;
     }
+    if (mpi && tables->n < 3 && m->node.devices > 1)
+        return s4d_yaml_fail(tables, err,
+                             "mpi has no constants: expected all-reduce, all-gather "
+                             "and reduce-scatter, found %d of them",
+                             tables->n);
     return 0;
 }

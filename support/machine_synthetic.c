@@ -107,6 +107,7 @@ static const struct item items[] = {
     {NULL, "device", "rate_beside_in_node", false, 1},
     {NULL, "device", "rate_beside_across_nodes", false, 1},
     {NULL, "node", "host_bandwidth_Bps", false, INFINITY},
+    {NULL, "node", "compute_units", false, INFINITY},
 };
 
 static const struct s4d_machine_field *find_field(const char *section, const char *key)
@@ -129,8 +130,11 @@ static int take_items(struct s4d_machine *m, struct line *l, struct s4d_error *e
         if (text &&
             (s4d_parse_quantity(f->key, text, &value, err) || s4d_field_check(f, value, err)))
             return at(err, items[i].key);
-        s4d_quantity_set(s4d_field_quantity(m, f), value, S4D_TAG_ASSUMED,
-                         text ? line_source : "ideal");
+        if (f->absent)
+            s4d_quantity_set(s4d_field_quantity(m, f), value, S4D_TAG_DERIVED, f->absent);
+        else
+            s4d_quantity_set(s4d_field_quantity(m, f), value, S4D_TAG_ASSUMED,
+                             text ? line_source : "ideal");
     }
     return 0;
 }

@@ -312,5 +312,5 @@ double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_clus
 
 bool s4d_library_is_ideal(const struct s4d_machine *m)
 {
-    return strcmp(m->library.name, "ideal") == 0;
+    return strcmp(m->library.name, "ideal") == 0 || strcmp(m->library.name, "mpi") == 0;
 }

@@ -44,6 +44,7 @@ void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, 
  * collective's volume: the tightest link's share of it, over its capacity. */
 double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_cluster *c);
 
+/* No constants, one channel: "ideal", "mpi". */
 bool s4d_library_is_ideal(const struct s4d_machine *m);
 
 #endif

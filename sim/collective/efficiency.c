@@ -5,7 +5,8 @@
  * ring's loss at small sizes is the latency of its steps against the block that one channel moves
  * in a step, bytes / (ranks * channels); a group with fewer members a node has fewer channels and
  * puts the same block in a step at proportionally fewer bytes. So rows and calls are compared by
- * bytes per channel.
+ * bytes per channel. Inside a node the links decide how many channels there are, whatever the
+ * members: there bytes are compared as they are.
  *
  * Between measured rank counts the efficiency is interpolated in log2 ranks; outside them the
  * nearest count stands in at the same block a step, bytes / ranks: a step then costs the same, and
@@ -23,20 +24,27 @@
 #include "sim/collective/nccl.h"
 #include "support/error.h"
 
-static double per_channel(double bytes, int channels)
+static double per_channel(double bytes, int members_per_node, bool in_node)
 {
-    return bytes / channels;
+    return in_node ? bytes : bytes / members_per_node;
+}
+
+/* Rows of groups inside one node serve those, the others groups that span nodes. */
+static bool serves(const struct s4d_efficiency_row *row, bool in_node)
+{
+    return (row->ranks == row->ranks_per_node) == in_node;
 }
 
 /* Along the rows of one rank count, which has at least one. */
-static struct s4d_efficiency along_bytes(const struct s4d_efficiency_table *t, int ranks, double x)
+static struct s4d_efficiency along_bytes(const struct s4d_efficiency_table *t, int ranks,
+                                         bool in_node, double x)
 {
     const struct s4d_efficiency_row *below = NULL, *above = NULL;
     double x_below = 0, x_above = 0;
     for (int i = 0; i < t->n; i++) {
         const struct s4d_efficiency_row *row = &t->row[i];
-        double at = per_channel(row->bytes, row->ranks_per_node);
-        if (row->ranks != ranks)
+        double at = per_channel(row->bytes, row->ranks_per_node, in_node);
+        if (row->ranks != ranks || !serves(row, in_node))
             continue;
         if (at <= x && (!below || at > x_below)) {
             below = row;
@@ -63,24 +71,27 @@ struct s4d_efficiency s4d_efficiency_lookup(const struct s4d_efficiency_table *t
                                             int members_per_node, double bytes)
 {
     int below = 0, above = 0; /* the nearest measured rank counts; 0: none */
+    bool in_node = ranks == members_per_node;
     for (int i = 0; i < t->n; i++) {
         int r = t->row[i].ranks;
+        if (!serves(&t->row[i], in_node))
+            continue;
         if (r <= ranks && r > below)
             below = r;
         if (r >= ranks && (above == 0 || r < above))
             above = r;
     }
-    double x = per_channel(bytes, members_per_node);
+    double x = per_channel(bytes, members_per_node, in_node);
     if (below == 0 || above == 0) {
         int nearest = below ? below : above;
-        struct s4d_efficiency e = along_bytes(t, nearest, x * nearest / ranks);
+        struct s4d_efficiency e = along_bytes(t, nearest, in_node, x * nearest / ranks);
         e.extrapolated = true;
         return e;
     }
-    struct s4d_efficiency a = along_bytes(t, below, x);
+    struct s4d_efficiency a = along_bytes(t, below, in_node, x);
     if (below == above)
         return a;
-    struct s4d_efficiency b = along_bytes(t, above, x);
+    struct s4d_efficiency b = along_bytes(t, above, in_node, x);
     double part = log2((double)ranks / below) / log2((double)above / below);
     return (struct s4d_efficiency){a.efficiency + part * (b.efficiency - a.efficiency),
                                    a.extrapolated || b.extrapolated,
@@ -90,11 +101,12 @@ struct s4d_efficiency s4d_efficiency_lookup(const struct s4d_efficiency_table *t
 const struct s4d_efficiency_table *
 s4d_efficiency_find(const struct s4d_machine *m, const struct s4d_channels *ch, enum s4d_op_kind op)
 {
-    if (ch->nodes == 1)
-        return NULL;
-    for (int i = 0; i < m->library.n_tables; i++)
-        if (strcmp(m->library.table[i].op, s4d_op_kinds[op].name) == 0 && m->library.table[i].n > 0)
-            return &m->library.table[i];
+    for (int i = 0; i < m->library.n_tables; i++) {
+        const struct s4d_efficiency_table *t = &m->library.table[i];
+        for (int j = 0; j < t->n && strcmp(t->op, s4d_op_kinds[op].name) == 0; j++)
+            if (serves(&t->row[j], ch->nodes == 1))
+                return t;
+    }
     return NULL;
 }
 

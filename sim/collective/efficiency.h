@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured efficiency(bytes, ranks) of a collective that spans nodes: what a library's constants do
- * not explain. */
+/* Measured efficiency(bytes, ranks) of a collective, inside a node or across nodes: what a
+ * library's constants do not explain. */
 #ifndef S4D_SIM_COLLECTIVE_EFFICIENCY_H
 #define S4D_SIM_COLLECTIVE_EFFICIENCY_H
 
@@ -14,11 +14,14 @@ struct s4d_efficiency {
 
 /* Linear in log2 bytes along each rank count over the rows it has, then linear in log2 ranks
  * between neighbours, clamped. bytes: of the whole group, as nccl-tests counts; compared at equal
- * bytes per channel. The table has at least one row. */
+ * bytes per channel. A group with all ranks on one node takes the rows of such groups, another the
+ * other rows; the table has at least one of them. */
 struct s4d_efficiency s4d_efficiency_lookup(const struct s4d_efficiency_table *table, int ranks,
                                             int members_per_node, double bytes);
 
-/* The library's table for this operation, or NULL: none, or the group stays inside a node. */
+/* The library's table for this operation with rows for such a group (inside a node, or not), or
+ * NULL.
+ */
 const struct s4d_efficiency_table *s4d_efficiency_find(const struct s4d_machine *m,
                                                        const struct s4d_channels *ch,
                                                        enum s4d_op_kind op);

@@ -185,6 +185,36 @@ static void test_efficiency(void **state)
     assert_efficiency(32, 4, 1e6, .15, .375, true);
 }
 
+/* Rows of groups inside a node (ranks = ranks_per_node) serve those alone: two of them have 0.8,
+ * two on two nodes what the other rows say. Four, inside: at 2 MB the blocks of two at 1 MB. */
+static void test_efficiency_in_node(void **state)
+{
+    (void)state;
+    struct s4d_efficiency_row mixed[] = {{2, 2, 1e6, .8}, {2, 2, 4e6, .9}, {2, 1, 1e6, .2}};
+    struct s4d_efficiency_table t = {.op = "all-reduce", .row = mixed, .n = 3};
+    struct s4d_machine m;
+    load_quad(&m, 64);
+    struct s4d_channels ch = shape(&m, &s4d_ring, 2, 1);
+    assert_relative(s4d_efficiency_lookup(&t, 2, 2, 1e6).efficiency, .8, 1e-12);
+    assert_relative(s4d_efficiency_lookup(&t, 2, 1, 1e6).efficiency, .2, 1e-12);
+    assert_relative(s4d_efficiency_lookup(&t, 4, 4, 4e6).efficiency, .85, 1e-12);
+    m.library.table = &t;
+    m.library.n_tables = 1;
+    assert_ptr_equal(s4d_efficiency_find(&m, &ch, S4D_OP_ALL_REDUCE), &t);
+    assert_null(s4d_efficiency_find(&m, &ch, S4D_OP_ALL_GATHER));
+    t.n = 2;
+    ch.nodes = 2;
+    assert_null(s4d_efficiency_find(&m, &ch, S4D_OP_ALL_REDUCE)); /* no row across nodes */
+    t.row = mixed + 2;
+    t.n = 1;
+    assert_non_null(s4d_efficiency_find(&m, &ch, S4D_OP_ALL_REDUCE));
+    ch.nodes = 1;
+    assert_null(s4d_efficiency_find(&m, &ch, S4D_OP_ALL_REDUCE)); /* none inside a node */
+    m.library.table = NULL;
+    m.library.n_tables = 0;
+    s4d_machine_free(&m);
+}
+
 /* 16 ranks on four nodes, all-gather: where the table applies no latency is added and the wire
  * carries 15/16 n / efficiency. Of the latencies LL's is the least: 6.6 + 12 x 2 + 3 x 2.7 = 38.7
  * us; half of the smallest row's bytes pay half of it. */
@@ -231,10 +261,10 @@ static void test_ideal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bus),        cmocka_unit_test(test_ring_simple),
-        cmocka_unit_test(test_protocols),  cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_efficiency), cmocka_unit_test(test_measured_cost),
-        cmocka_unit_test(test_ideal),
+        cmocka_unit_test(test_bus),           cmocka_unit_test(test_ring_simple),
+        cmocka_unit_test(test_protocols),     cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_efficiency),    cmocka_unit_test(test_efficiency_in_node),
+        cmocka_unit_test(test_measured_cost), cmocka_unit_test(test_ideal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

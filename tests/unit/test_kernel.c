@@ -187,16 +187,89 @@ static void test_every_kind(void **state)
     }
 }
 
+/* A shape of the table has its rate, whatever the fit says: 2e9 FLOP at 40 TFLOP/s, 50 us. Half way
+ * in log2 between two rows (m 1000 and 4000: 10 and 40 TFLOP/s; m 2000): the geometric mean, 20. A
+ * third row, of other transposes, does not enter; it alone answers for its own. */
+static void test_gemm_table(void **state)
+{
+    (void)state;
+    struct s4d_gemm_row rows[] = {{1000, 1000, 1000, false, true, 10e12},
+                                  {4000, 1000, 1000, false, true, 40e12},
+                                  {2000, 1000, 1000, true, false, 99e12}};
+    struct s4d_machine m = round_machine();
+    struct s4d_kernels k = {&m};
+    struct s4d_op op = {.kind = S4D_OP_GEMM, .bytes_read = 1 << 30};
+    m.device.gemm = (struct s4d_gemm_table){.row = rows, .n = 3};
+    op.c.gemm.n = op.c.gemm.k = 1000;
+    op.c.gemm.transpose_b = true;
+    op.c.gemm.m = 1000;
+    assert_close(s4d_kernel_time_s(&k, &one_tensor, &op), 1e-6 + 2e9 / 10e12);
+    op.c.gemm.m = 2000;
+    double between = s4d_kernel_time_s(&k, &one_tensor, &op);
+    assert_true(fabs(between - (1e-6 + 4e9 / 20e12)) < 1e-15);
+    op.c.gemm.transpose_b = false;
+    op.c.gemm.transpose_a = true;
+    op.c.gemm.m = 8000; /* one row: its rate everywhere */
+    assert_close(s4d_kernel_time_s(&k, &one_tensor, &op), 1e-6 + 16e9 / 99e12);
+}
+
+/* 2 MB of a kind with a curve of its own, 1 GB/s: 2 ms; of another kind: 2 us at 1 TB/s. */
+static void test_kernel_kinds(void **state)
+{
+    (void)state;
+    double x[] = {1e6}, y[] = {1e9};
+    struct s4d_kernel_row row = {"adamw", {.x = x, .y = y, .n = 1}};
+    struct s4d_machine m = round_machine();
+    struct s4d_kernels k = {&m};
+    struct s4d_options options = {.precision = S4D_BF16};
+    struct s4d_op op = {.kind = S4D_OP_ADAMW, .bytes_read = 1000000, .bytes_written = 1000000};
+    struct s4d_error err;
+    m.device.kernel = &row;
+    m.device.n_kernels = 1;
+    m.file = "file.yaml";
+    assert_close(s4d_kernel_time_s(&k, &one_tensor, &op), 1e-6 + 2e-3);
+    op.kind = S4D_OP_CAST;
+    assert_close(s4d_kernel_time_s(&k, &one_tensor, &op), 3e-6);
+    assert_int_equal(s4d_kernels_check(&k, &options, &err), 0);
+    snprintf(row.kind, sizeof row.kind, "adamv");
+    assert_int_equal(s4d_kernels_check(&k, &options, &err), -1);
+    assert_non_null(strstr(err.hint, "adamw"));
+}
+
+/* Four devices share two units: with four ranks everything computes at half the rate, with two
+ * (or with eight nodes of two) at the whole. Copies are no computing. */
+static void test_shared_units(void **state)
+{
+    (void)state;
+    struct s4d_machine m = round_machine();
+    struct s4d_kernels k = {&m};
+    struct s4d_program p = one_tensor;
+    struct s4d_op op = {.kind = S4D_OP_CAST, .bytes_read = 1000000, .bytes_written = 1000000};
+    m.node.devices = 4;
+    m.node.compute_units.value = 2;
+    p.grid = s4d_grid_make(1, 1, 2, 1);
+    assert_close(s4d_kernel_time_s(&k, &p, &op), 3e-6);
+    p.grid = s4d_grid_make(1, 3, 1, 1);
+    assert_close(s4d_kernel_time_s(&k, &p, &op), 4.5e-6);
+    p.grid = s4d_grid_make(2, 2, 2, 1); /* two nodes of four */
+    assert_close(s4d_kernel_time_s(&k, &p, &op), 6e-6);
+    m.node.compute_units.value = INFINITY;
+    assert_close(s4d_kernel_time_s(&k, &p, &op), 3e-6);
+    m.node.compute_units.value = 2;
+    op = (struct s4d_op){.kind = S4D_OP_HOST_TO_DEVICE};
+    double copy_s = s4d_kernel_time_s(&k, &p, &op);
+    m.node.compute_units.value = INFINITY;
+    assert_close(copy_s, s4d_kernel_time_s(&k, &p, &op));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_memory_bound),
-        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_copy_and_host),
-        cmocka_unit_test(test_perlmutter_gemm),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_gemm),          cmocka_unit_test(test_gemm_table),
+        cmocka_unit_test(test_kernel_kinds),  cmocka_unit_test(test_shared_units),
+        cmocka_unit_test(test_memory_bound),  cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_copy_and_host), cmocka_unit_test(test_perlmutter_gemm),
+        cmocka_unit_test(test_types),         cmocka_unit_test(test_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void test_refused(void **state)
          "small.yaml:22", "more than 0"},
         {"value: 200 Gb/s", "value: 0 Gb/s", "small.yaml:23", "more than 0"},
         {"value: 8, tag", "value: 8.5, tag", "small.yaml:28", "integer"},
-        {"name: nccl", "name: mpi", "small.yaml:38", "nccl or ideal"},
+        {"name: nccl", "name: gloo", "small.yaml:38", "nccl, mpi or ideal"},
         {"[1 us, 2 us, 3 us]", "[1 us, 2 us]", "small.yaml:40", "3 values"},
         {"op: all-gather", "op: gather", "small.yaml:56", "all-gather"},
         {"efficiency: [0.1, 0.7]", "efficiency: [0.1, 9]", "small.yaml:56", "at most 4"},
@@ -347,7 +347,7 @@ static void count(void *context, const char *key, enum s4d_tag tag, const char *
     n[1] += isnan(value);
 }
 
-/* small.yaml: 10 device quantities, a curve and two passes of attention; layout, 3 node quantities,
+/* small.yaml: 10 device quantities, a curve and two passes of attention; layout, 4 node quantities,
  * 1 kind of links; nodes, latency and 7 parameters; 18 latencies of the library and 8 more of its
  * constants, a table. */
 static void test_visit_and_print(void **state)
@@ -358,7 +358,7 @@ static void test_visit_and_print(void **state)
     int n[2] = {0, 0};
     assert_int_equal(s4d_machine_parse(&m, "small.yaml", small, small_n, NULL, 0, &err), 0);
     s4d_machine_visit(&m, count, n);
-    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 3 + 1 + 2 + 7 + 18 + 8 + 1);
+    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 4 + 1 + 2 + 7 + 18 + 8 + 1);
     assert_int_equal(n[1], 1 + 2 + 1 + 1);
     char *text = NULL;
     size_t size = 0;
