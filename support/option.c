@@ -34,19 +34,36 @@ static int set_int(const struct s4d_option *o, void *field, const char *text, st
     return 0;
 }
 
-static int set_size(void *field, const char *text, enum s4d_option_source source,
-                    struct s4d_error *err)
+/* From YAML a size has a unit. */
+static int parse_whole_bytes(const char *text, int64_t *bytes, struct s4d_error *err)
 {
-    int64_t *bytes = field;
     double value;
-    if (source == S4D_FROM_ARGV)
-        return s4d_parse_size(text, bytes, err);
     if (s4d_parse_bytes(text, &value, err))
         return -1;
     if (value != floor(value) || value >= 9.2e18)
         return s4d_fail(err, S4D_EXIT_DATA, "", "expected a whole number of bytes, got %s",
                         s4d_quote(text).text);
     *bytes = (int64_t)value;
+    return 0;
+}
+
+/* Whether an option of a quantity or size has a range: one of zeros is none. */
+static bool has_range(const struct s4d_option *o)
+{
+    return o->min != 0 || o->max != 0;
+}
+
+static int set_size(const struct s4d_option *o, void *field, const char *text,
+                    enum s4d_option_source source, struct s4d_error *err)
+{
+    int64_t bytes;
+    if (source == S4D_FROM_ARGV ? s4d_parse_size(text, &bytes, err)
+                                : parse_whole_bytes(text, &bytes, err))
+        return -1;
+    if (has_range(o) && ((double)bytes < o->min || (double)bytes > o->max))
+        return s4d_fail(err, S4D_EXIT_DATA, "", "expected %.0f to %.0f bytes, got %s", o->min,
+                        o->max, s4d_quote(text).text);
+    *(int64_t *)field = bytes;
     return 0;
 }
 
@@ -91,7 +108,7 @@ void s4d_texts_free(struct s4d_texts *list)
     *list = (struct s4d_texts){NULL, 0, 0};
 }
 
-/* A number with a unit in the option's range; a range of zeros is none. */
+/* A number with a unit in the option's range. */
 static int set_quantity(const struct s4d_option *o, void *field, const char *text,
                         int (*parse)(const char *, double *, struct s4d_error *),
                         struct s4d_error *err)
@@ -99,7 +116,7 @@ static int set_quantity(const struct s4d_option *o, void *field, const char *tex
     double value;
     if (parse(text, &value, err))
         return -1;
-    if ((o->min != 0 || o->max != 0) && (value < o->min || value > o->max))
+    if (has_range(o) && (value < o->min || value > o->max))
         return s4d_fail(err, S4D_EXIT_DATA, "", "expected %g to %g in SI units, got %s", o->min,
                         o->max, s4d_quote(text).text);
     *(double *)field = value;
@@ -117,7 +134,7 @@ int s4d_option_set(const struct s4d_option *o, void *field, const char *text,
     case S4D_OPT_NUMBER:
         return s4d_parse_number(text, o->min, o->max, field, err);
     case S4D_OPT_SIZE:
-        return set_size(field, text, source, err);
+        return set_size(o, field, text, source, err);
     case S4D_OPT_BANDWIDTH:
         return set_quantity(o, field, text, s4d_parse_bandwidth, err);
     case S4D_OPT_TIME:

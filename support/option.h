@@ -18,7 +18,8 @@ enum s4d_option_type {
     S4D_OPT_FLAG,   /* bool; no argument on the command line, true or false in YAML */
     S4D_OPT_INT,    /* int in [min, max]; plain decimal digits only: "4k" and "1e9" are errors */
     S4D_OPT_NUMBER, /* double in [min, max]; a plain decimal number */
-    S4D_OPT_SIZE,   /* int64_t bytes; command line: plain or K M G (binary), YAML: needs a unit */
+    /* The next four in [min, max] unless both are 0. */
+    S4D_OPT_SIZE, /* int64_t bytes; command line: plain or K M G (binary), YAML: needs a unit */
     S4D_OPT_BANDWIDTH, /* double bytes/s, "25 GB/s", "200 Gb/s" */
     S4D_OPT_TIME,      /* double seconds, "2 us" */
     S4D_OPT_RATE,      /* double FLOP/s, "312 TFLOP/s" */

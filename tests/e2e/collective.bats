@@ -66,5 +66,7 @@ field() {
     refused 64 "at most -e" --machine $single --op all_gather --ranks 4 -b 2M -e 1M
     refused 64 "--stepfactor" --machine $single --op all_gather --ranks 4 -f 1
     refused 64 "--minbytes" --machine $single --op all_gather --ranks 4 -b 1e6
+    refused 64 "--minbytes" --machine $single --op all_gather --ranks 4 -b 0
+    refused 64 "--maxbytes" --machine $single --op all_gather --ranks 4 -e 65G
     refused 64 "'node.nics'" --machine $single --op all_gather --ranks 4 --set node.nics=3
 }

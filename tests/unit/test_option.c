@@ -86,6 +86,8 @@ static const struct s4d_option link_options[] = {
      .argument = "SIZE",
      .type = S4D_OPT_SIZE,
      .offset = I(first),
+     .min = 4,
+     .max = 1 << 30,
      .help = "first size"},
     {.name = NULL}};
 static const struct s4d_option_group groups[] = {
@@ -172,6 +174,8 @@ static void command_line_errors(void **state)
                  "expected one of none, selective, full, got 'ful'", "did you mean full?");
     refuses_line("--pair 3", "--pair", "expected AxB", "");
     refuses_line("--latency 2s", "--latency", "expected 0 to 1 in SI units, got '2s'", "");
+    refuses_line("-b 0", "--first", "expected 4 to 1073741824 bytes, got '0'", "");
+    refuses_line("-b 2G", "--first", "expected 4 to 1073741824 bytes, got '2G'", "");
     refuses_line("stray", "", "expected options only, found 'stray'", "");
 }
 
