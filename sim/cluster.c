@@ -17,6 +17,16 @@ int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char 
     return c->n_links - 1;
 }
 
+int s4d_cluster_room(const struct s4d_cluster *c, int64_t links, struct s4d_error *err)
+{
+    enum { MOST_LINKS = 1 << 27 };
+    if (c->n_links + links <= MOST_LINKS)
+        return 0;
+    return s4d_fail(err, S4D_EXIT_DATA, c->machine->name,
+                    "%d nodes of it have %lld links, the most that can be simulated are %d",
+                    c->n_nodes, (long long)(c->n_links + links), MOST_LINKS);
+}
+
 static void add_node_links(struct s4d_cluster *c)
 {
     const struct s4d_node *node = &c->machine->node;
@@ -31,6 +41,11 @@ static void add_node_links(struct s4d_cluster *c)
     }
 }
 
+static int links_per_node(const struct s4d_node *node)
+{
+    return 2 * (node->n_links + node->n_nics);
+}
+
 int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine, int n_nodes,
                        struct s4d_error *err)
 {
@@ -43,7 +58,8 @@ int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine,
         return s4d_hint(err, "at most %ld GPUs",
                         (long)machine->fabric.nodes * machine->node.devices);
     }
-    if (s4d_fabric_check(machine, err))
+    if (s4d_fabric_check(machine, err) ||
+        s4d_cluster_room(c, (int64_t)n_nodes * links_per_node(&machine->node), err))
         return -1;
     c->node_state =
         s4d_node_routes_create(&machine->node, machine->fabric.nodes > 1, machine->name, err);
@@ -71,11 +87,6 @@ void s4d_cluster_destroy(struct s4d_cluster *c)
     free(c->links);
     free(c->device_speed);
     *c = (struct s4d_cluster){0};
-}
-
-static int links_per_node(const struct s4d_node *node)
-{
-    return 2 * (node->n_links + node->n_nics);
 }
 
 char *s4d_link_name(const struct s4d_cluster *c, int link)

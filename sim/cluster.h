@@ -29,6 +29,8 @@ struct s4d_cluster {
 int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine, int n_nodes,
                        struct s4d_error *err);
 void s4d_cluster_destroy(struct s4d_cluster *c);
+/* Whether so many links more may be added. 0, or -1 (exit 65). */
+int s4d_cluster_room(const struct s4d_cluster *c, int64_t links, struct s4d_error *err);
 /* Adds a directed link; for fabrics (sim/fabric.h). Returns its index. */
 int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind);
 char *s4d_link_name(const struct s4d_cluster *c, int link); /* "n12.gpu0->gpu3", caller frees */

@@ -2,6 +2,7 @@
 /* Allocation that cannot fail, and an arena of growing blocks. */
 #include "support/memory.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ char *s4d_asprintf(const char *format, ...)
 
 void *s4d_grow(void *v, int *cap, size_t size)
 {
+    S4D_ASSERT(*cap <= INT_MAX / 2, "an array of more than %d elements", *cap);
     *cap = *cap < 16 ? 16 : 2 * *cap;
     return s4d_realloc(v, (size_t)*cap * size);
 }

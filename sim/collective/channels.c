@@ -62,8 +62,9 @@ int s4d_layout_member(const struct s4d_layout *layout, int node, int number)
     return layout->member[layout->first[node] + number % s4d_layout_count(layout, node)];
 }
 
-/* Bounds of the search, so that a large node costs milliseconds: candidate rings (all of them for
- * up to eight members) and steps of the packing. */
+/* Bounds of the search, so that a large node costs milliseconds: candidate rings, and steps of the
+ * walks that find them and of the packing. For up to eight members they are all found: at most
+ * 5,040 rings, in 13,699 steps. */
 enum { CANDIDATES = 5040, STEPS = 200000 };
 
 struct search {
@@ -73,7 +74,7 @@ struct search {
     int n_cycles, cap_cycles;
     int *chosen, n_chosen; /* candidates, ascending, repeats allowed */
     int *best, n_best, bound;
-    long steps;
+    long steps; /* left, of the walks or of the packing */
 };
 
 static void add_cycle(struct search *s, const int *order)
@@ -109,7 +110,7 @@ static void add_regular_cycles(struct search *s, int *order)
 /* Extends the walk in `order`, of which `at` positions are set, to cycles over existing edges. */
 static void find_cycles(struct search *s, int *order, bool *used, int at)
 {
-    if (s->n_cycles == CANDIDATES)
+    if (s->n_cycles == CANDIDATES || s->steps-- <= 0)
         return;
     int n = s->n, last = order[at - 1];
     if (at == n) {
@@ -197,7 +198,7 @@ static int *brick_matrix(const struct s4d_node *node, const int *local, int n, i
 /* Packs rings of `width` bricks an edge and keeps them if they carry more than `rings` holds. */
 static void try_width(struct s4d_rings *rings, const int *bricks, int n, int width)
 {
-    struct search s = {.n = n, .steps = STEPS};
+    struct search s = {.n = n};
     s.copies = s4d_malloc((size_t)n * (size_t)n * sizeof(int));
     for (int i = 0; i < n * n; i++)
         s.copies[i] = bricks[i] / width;
@@ -209,7 +210,9 @@ static void try_width(struct s4d_rings *rings, const int *bricks, int n, int wid
     if (s.bound * width > rings->n_rings * rings->width) {
         if (n > 8)
             add_regular_cycles(&s, order);
+        s.steps = STEPS;
         find_cycles(&s, order, used, 1);
+        s.steps = STEPS;
         pack(&s, 0);
     }
     if (s.n_best * width > rings->n_rings * rings->width) {
@@ -228,13 +231,23 @@ static void try_width(struct s4d_rings *rings, const int *bricks, int n, int wid
     free(used);
 }
 
+/* One brick less an edge leaves every pair the same copies: the same rings, only narrower. */
+static bool same_copies(const int *bricks, int n, int width)
+{
+    for (int i = 0; i < n * n; i++)
+        if (bricks[i] / width != bricks[i] / (width + 1))
+            return false;
+    return true;
+}
+
 void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, const int *local, int n)
 {
     *rings = (struct s4d_rings){.n = n};
     int most;
     int *bricks = brick_matrix(node, local, n, &most);
     for (int width = most; width >= 1; width--)
-        try_width(rings, bricks, n, width);
+        if (!same_copies(bricks, n, width))
+            try_width(rings, bricks, n, width);
     free(bricks);
 }
 

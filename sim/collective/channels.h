@@ -27,7 +27,8 @@ struct s4d_rings {
 };
 /* The rings over n >= 2 local devices of a node with the largest n_rings * width, the widest rings
  * on ties; n_rings = 0 when no ring of direct links visits all of them. Exact for up to four
- * members, and for more until a fixed number of steps is spent (then the best found). */
+ * members, and for more until a fixed number of steps is spent (then the best found, which may be
+ * none). */
 void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, const int *local,
                       int n);
 /* Of a group inside one node; none for an ideal library, which has one plain channel. */

@@ -46,6 +46,8 @@ static int create(struct s4d_cluster *c, struct s4d_error *err)
                         "fabric.switches_per_group: %d is no multiple of switches_per_node, %d",
                         d.switches, d.spread);
     int groups = (c->n_nodes - 1) / d.nodes_per_group + 1;
+    if (s4d_cluster_room(c, 2 * (int64_t)groups * (1 + d.switches), err))
+        return -1;
     d.first_group = c->n_links;
     for (int g = 0; g < groups; g++) {
         s4d_cluster_add_link(c, global * link, "group-out");

@@ -120,6 +120,27 @@ static void test_no_ring(void **state)
     free(g.node.link);
 }
 
+/* Two complete halves of 20 devices joined by one bridge have no ring, and 19! walks to find that
+ * out: the search gives up, at once (`make test` would hang here). */
+static void test_bridge(void **state)
+{
+    (void)state;
+    enum { HALF = 20, N = 2 * HALF };
+    struct s4d_node node = {.devices = N, .link = s4d_calloc(N * N, sizeof *node.link)};
+    int local[N];
+    for (int a = 0; a < N; a++) {
+        local[a] = a;
+        for (int b = a + 1; b < N; b++)
+            if (a / HALF == b / HALF || (a == HALF - 1 && b == HALF))
+                node.link[node.n_links++] = (struct s4d_node_link){.a = a, .b = b, .bricks = 1024};
+    }
+    struct s4d_rings r;
+    s4d_rings_search(&r, &node, local, N);
+    assert_int_equal(r.n_rings, 0);
+    s4d_rings_free(&r);
+    free(node.link);
+}
+
 /* DGX-1 with V100: six bricks leave each device; six rings of one brick use them all, which is what
  * NCCL finds there. */
 static void test_dgx1(void **state)
@@ -292,7 +313,7 @@ int main(void)
         cmocka_unit_test(test_nine),       cmocka_unit_test(test_no_ring),
         cmocka_unit_test(test_dgx1),       cmocka_unit_test(test_layout),
         cmocka_unit_test(test_ring_paths), cmocka_unit_test(test_tree_paths),
-        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_trees),      cmocka_unit_test(test_bridge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,6 +326,22 @@ static void test_refused(void **state)
     }
 }
 
+/* 65,536 groups of 65,536 switches: 2^32 switches, more than an int counts. */
+static void test_too_many_links(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    struct s4d_cluster c;
+    struct s4d_error err = {0};
+    load(&m, "synthetic:nodes=65536,nic=1GB/s,latency=1us,peak=1TFLOP/s,topology=dragonfly,"
+             "groups=65536,nodes_per_group=1,switches_per_group=65536,switches_per_node=1,"
+             "local_links_per_switch=1,global_links_per_group=1,link_bandwidth_Bps=1GB/s");
+    assert_int_equal(s4d_cluster_create(&c, &m, 65536, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_DATA);
+    assert_non_null(strstr(err.text, "65536 nodes of it have 8590196736 links"));
+    s4d_machine_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_bisection),      cmocka_unit_test(test_symmetric),
         cmocka_unit_test(test_several_hops),   cmocka_unit_test(test_widest),
         cmocka_unit_test(test_merge),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_too_many_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
