@@ -133,15 +133,13 @@ static void describe(const struct s4d_system *s, const struct s4d_measurement *m
                      struct s4d_measured_system *out)
 {
     s4d_axes axes = s4d_streams[m->stream].axes;
-    const struct s4d_group_flows *flows = s->groups[0].by_algorithm;
-    while (!flows->algorithm)
-        flows++;
+    const struct s4d_channels *ring = &s->groups[0].by_algorithm[0].shape;
     out->nodes = s->cluster->n_nodes;
     out->members = s4d_group_size(&m->grid, axes);
     out->groups = s4d_grid_ranks(&m->grid) / out->members;
-    out->group_nodes = flows->shape.nodes;
-    out->group_members_per_node = flows->shape.members_per_node;
-    out->channels = flows->shape.n;
+    out->group_nodes = ring->nodes;
+    out->group_members_per_node = ring->members_per_node;
+    out->channels = ring->n;
     out->flow_classes = s->n_flows;
     out->link_classes = s->n_links;
 }

@@ -41,6 +41,13 @@ field() {
         awk '{ d = $1 / $2 - 1; if (d > 1e-9 || d < -1e-9) exit 1 }'
 }
 
+@test "collective: the ring's channels are told, whatever the algorithm" {
+    for a in ring tree; do
+        collective --machine $single --op all_reduce --ranks 4 -b 1M -e 1M --algorithm $a |
+            grep -q ", 1 ring channel$"
+    done
+}
+
 @test "collective: two runs, the same bytes" {
     args="--machine perlmutter --op all_reduce --axis data --grid 2x2x4x8 -b 1K -e 1G -f 32"
     [ "$(collective $args)" = "$(collective $args)" ]
