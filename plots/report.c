@@ -135,9 +135,9 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
         for (int i = 0; i < e->n_points; i++) {
             const json_t *r = s4d_figure_record(records, &e->series[s], &e->point[i]);
             const json_t *f = json_object_get(r, "figure");
-            fprintf(out, "| %s | %s | %d | %s | %d | %.4g | %.4g | %.1f | %.1f |",
+            fprintf(out, "| %s | %s | %d | %s | %.0f | %.4g | %.4g | %.1f | %.1f |",
                     e->series[s].name, e->point[i].workload, e->point[i].gpus, text_of(f, "grid"),
-                    (int)number_of(f, "micro_batch"), number_of(r, "iteration_time_s"),
+                    number_of(f, "micro_batch"), number_of(r, "iteration_time_s"),
                     number_of(r, "flops_per_s") / 1e15, 100 * number_of(r, "peak_fraction"),
                     number_of(r, "memory_peak_bytes") / 1e9);
             exposed(r, out);

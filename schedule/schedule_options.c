@@ -86,8 +86,8 @@ const struct s4d_option s4d_schedule_options[] = {
     CHOICE("loss-scaling", "auto|off|on", loss_scaling, loss_scalings,
            "dynamic loss scale; auto: with f16"),
     NUMBER("learning-rate", options.learning_rate, 0, 1e6, "AdamW"),
-    NUMBER("beta1", options.beta1, 0, 1, "AdamW"),
-    NUMBER("beta2", options.beta2, 0, 1, "AdamW"),
+    NUMBER("beta1", options.beta1, 0, 0.999999, "AdamW"),
+    NUMBER("beta2", options.beta2, 0, 0.999999, "AdamW"),
     NUMBER("adam-epsilon", options.adam_epsilon, 0, 1, "AdamW"),
     NUMBER("weight-decay", options.weight_decay, 0, 1e6, "AdamW, matrices"),
     NUMBER("clip-norm", options.clip_norm, 0, 1e30,
@@ -118,12 +118,12 @@ int s4d_schedule_options_resolve(struct s4d_schedule_options *s, int gpus, struc
     *grid = s->grid.grid;
     memcpy(grid->order, s->rank_order.order, sizeof grid->order);
     *automatic = s->grid.automatic;
+    char text[64];
     int ranks = s4d_grid_ranks(grid);
     if (!*automatic && ranks != gpus)
         return s4d_fail(err, S4D_EXIT_USAGE, "--grid",
-                        "expected a product of %d (--gpus), got %dx%dx%dx%d = %d", gpus,
-                        grid->size[S4D_X], grid->size[S4D_Y], grid->size[S4D_Z],
-                        grid->size[S4D_DATA], ranks);
+                        "expected a product of %d (--gpus), got %s = %d", gpus,
+                        s4d_grid_text(grid, text, sizeof text), ranks);
     o->gradient_type = s->gradient_type || o->precision == S4D_F64 ? o->precision : S4D_F32;
     o->loss_scaling = s->loss_scaling == 2 || (s->loss_scaling == 0 && o->precision == S4D_F16);
     return 0;

@@ -131,6 +131,9 @@ int s4d_simulate_auto(const struct s4d_simulation *s, struct s4d_result *result,
     struct s4d_candidate *list;
     struct s4d_result results[BEST];
     int divide, n = s4d_candidates(s, false, &list, &divide), at = 0, simulated = 0, rc = 0;
+    struct s4d_grid one = s4d_grid_make(1, 1, 1, 1);
+    if (divide == 0 && s4d_divides(&s->workload->model, &one, &s->options, err))
+        return -1; /* what fits no grid at all says so itself */
     if (divide == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--grid",
                         "no grid of %d GPUs divides %s and a global batch of %d", s->gpus,

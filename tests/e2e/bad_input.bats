@@ -52,6 +52,19 @@ load lib
 @test "a micro-batch that does not divide the batch of a rank" {
     refuses 64 "micro" -- "${small[@]}" --gpus 2 --grid 1x1x2x1 --micro-batch 3
 }
+@test "what no grid can mend is named, not the grid" {
+    refuses 64 "--cache-layers" "0 to 2" -- "${small[@]}" --gpus 4 --grid auto --cache-layers 50
+}
+@test "a decay of AdamW's moments that is 1" {
+    refuses 64 "--beta1" -- schedule --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 1 --beta1 1
+    refuses 64 "--beta2" -- schedule --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 1 --beta2 1
+}
+@test "frequency scaling that is not whole" {
+    sed 's/^rope_theta:.*/&\nrope_scaling_factor: 8\nrope_low_freq_factor: 1/' workloads/llama-tiny.yaml > "$dir/w.yaml"
+    grep -q '^rope_low_freq_factor: 1' "$dir/w.yaml"
+    refuses 65 "rope_scaling_factor" "or none" -- \
+        schedule --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 --global-batch 1
+}
 @test "a zero, a negative or a huge axis" {
     refuses 64 "--grid" "'0x1x1x1'" -- "${small[@]}" --gpus 1 --grid 0x1x1x1
     refuses 64 "--grid" "'-1x1x1x1'" -- "${small[@]}" --gpus 1 --grid=-1x1x1x1
