@@ -242,17 +242,14 @@ static void print_table(const struct job *job)
 static json_t *inputs(const struct job *job)
 {
     const struct s4d_measured_system *s = &job->system;
-    const struct s4d_grid *grid = &job->measurement.grid;
-    char *size = s4d_asprintf("%dx%dx%dx%d", grid->size[S4D_X], grid->size[S4D_Y],
-                              grid->size[S4D_Z], grid->size[S4D_DATA]);
-    json_t *record = json_pack(
+    char grid[64];
+    return json_pack(
         "{s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b}", "kind", "collective",
         "machine", "name", job->machine.name, "hash", job->machine.hash, "op", job->op, "grid",
-        size, "axis", job->config->axis ? job->config->axis : "z", "ranks", s->members, "groups",
-        s->groups, "nodes", s->group_nodes, "ranks_per_node", s->group_members_per_node, "channels",
+        s4d_grid_text(&job->measurement.grid, grid, sizeof grid), "axis",
+        job->config->axis ? job->config->axis : "z", "ranks", s->members, "groups", s->groups,
+        "nodes", s->group_nodes, "ranks_per_node", s->group_members_per_node, "channels",
         s->channels, "fold", job->measurement.fold);
-    free(size);
-    return record;
 }
 
 static int write_records(const struct job *job, json_t *provenance, struct s4d_error *err)

@@ -264,17 +264,16 @@ static json_t *record_of(const struct figure *f, const struct job *job,
 {
     json_t *entries = json_array();
     s4d_machine_visit(&f->machine, note_entry, entries);
-    const int *size = result->grid.size;
-    char *grid = s4d_asprintf("%dx%dx%dx%d", size[S4D_X], size[S4D_Y], size[S4D_Z], size[S4D_DATA]);
+    char grid[64];
     json_t *record = s4d_simulation_record(&job->simulation, result);
     json_object_set_new(record, "figure",
                         json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:o}", "key", job->key,
                                   "paper", f->e.paper, "series", job->series->name, "workload",
-                                  job->point->workload, "gpus", job->point->gpus, "grid", grid,
-                                  "micro_batch", result->micro_batch, "machine_hash",
-                                  f->machine.hash, "machine_entries", entries));
+                                  job->point->workload, "gpus", job->point->gpus, "grid",
+                                  s4d_grid_text(&result->grid, grid, sizeof grid), "micro_batch",
+                                  result->micro_batch, "machine_hash", f->machine.hash,
+                                  "machine_entries", entries));
     json_object_set(record, "provenance", f->provenance);
-    free(grid);
     return record;
 }
 
@@ -415,9 +414,7 @@ static int figure(int argc, char **argv)
             rc = (!f.options.draw_only && simulate_all(&f, &err)) || draw(&f, &err) ? -1 : 0;
         }
     }
-    for (int i = 0; i < folder.n; i++)
-        free(folder.v[i]);
-    free(folder.v);
+    s4d_texts_free(&folder);
     release(&f);
     if (rc == 1)
         return S4D_EXIT_OK;

@@ -90,9 +90,7 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = show(&c, &names, &err);
     s4d_options_free(groups, &c);
-    for (int i = 0; i < names.n; i++)
-        free(names.v[i]);
-    free(names.v);
+    s4d_texts_free(&names);
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
 }
 

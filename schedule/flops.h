@@ -6,11 +6,15 @@
 #include "schedule/program.h"
 
 /* Of the whole iteration on all ranks. For a GPT with ffn = 4 h (arXiv 2104.04473 eq. 3; 2205.05198
- * for the other two): full       96 B s l h^2 (1 +  s/6h + V/16lh)    none 72 B s l h^2 (1 + s/6h +
- * V/12lh) selective  72 B s l h^2 (1 + 2s/9h + V/12lh) */
-/* For every other shape (arXiv 2104.04473 has no form for them) the matrix products of its layer
- * kinds, forward once and backward twice, and what recompute repeats: the per-op sum by the model,
- * which the GPT forms are equal to as well. */
+ * for the other two):
+ *
+ *     full       96 B s l h^2 (1 +  s/6h + V/16lh)
+ *     selective  72 B s l h^2 (1 + 2s/9h + V/12lh)
+ *     none       72 B s l h^2 (1 +  s/6h + V/12lh)
+ *
+ * For every other shape (the papers have no form for them) the matrix products of its layer kinds,
+ * forward once and backward twice, and what recompute repeats: the per-op sum by the model, which
+ * the GPT forms are equal to as well. */
 double s4d_formula_flops(const struct s4d_model *model, int global_batch,
                          enum s4d_recompute recompute);
 

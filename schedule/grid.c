@@ -2,6 +2,7 @@
 /* Ranks, coordinates and groups: mixed-radix numbers in the grid's rank order. */
 #include "schedule/grid.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const s4d_axis_names[S4D_AXES] = {"x", "y", "z", "pipe", "data"};
@@ -45,6 +46,13 @@ int s4d_grid_parse(const char *text, struct s4d_grid *grid, struct s4d_error *er
     }
     *grid = s4d_grid_make(size[0], size[1], size[2], size[3]);
     return 0;
+}
+
+const char *s4d_grid_text(const struct s4d_grid *g, char *text, size_t size)
+{
+    snprintf(text, size, "%dx%dx%dx%d", g->size[S4D_X], g->size[S4D_Y], g->size[S4D_Z],
+             g->size[S4D_DATA]);
+    return text;
 }
 
 /* The axis whose name is the n characters at text, or -1. */

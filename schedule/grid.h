@@ -10,6 +10,7 @@
 #define S4D_SCHEDULE_GRID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "support/error.h"
@@ -33,6 +34,9 @@ struct s4d_grid s4d_grid_make(int x, int y, int z, int data);
 
 /* "2x2x2x2" -> grid. Four positive integers, product at most 2^20; else -1 (exit 64). */
 int s4d_grid_parse(const char *text, struct s4d_grid *grid, struct s4d_error *err);
+
+/* grid -> "2x4x8x16" (pipe is not part of it), into text of the given size, returned. */
+const char *s4d_grid_text(const struct s4d_grid *grid, char *text, size_t size);
 
 /* "y,x,z,pipe,data" -> grid->order; every axis once, else -1 (exit 64). */
 int s4d_rank_order_parse(const char *text, struct s4d_grid *grid, struct s4d_error *err);

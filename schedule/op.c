@@ -176,6 +176,11 @@ int64_t s4d_collective_bytes(const union s4d_constants *c, enum s4d_op_kind kind
     return kind == S4D_OP_ALL_REDUCE ? block : block * c->collective.members;
 }
 
+double s4d_bus_factor(enum s4d_op_kind kind, int members)
+{
+    return (kind == S4D_OP_ALL_REDUCE ? 2.0 : 1.0) * (members - 1) / members;
+}
+
 double s4d_rotary_frequency(const union s4d_constants *c, int64_t i)
 {
     double f = pow(c->rotary.theta, -2.0 * (double)i / (double)c->rotary.head_dim);

@@ -88,7 +88,7 @@ enum s4d_op_kind {
     S4D_OP_RESIDUAL,
 
     /* x = W[token - first] where first <= token < first + rows held, else 0: operands tokens (b,s)
-     * i32, w (rows,h), x (T,h). c.embedding.first (vocabulary row), */
+     * i32, w (rows,h), x (T,h). c.embedding.first is the vocabulary row of row 0. */
     S4D_OP_EMBEDDING_FORWARD,
     /* d_w[token - first] += dx for own tokens: operands tokens, dx (T,h), d_w (rows,h) accumulated.
      */
@@ -286,5 +286,8 @@ uint64_t s4d_goldfish_hash(const int32_t *tokens, int64_t n);
 /* Bytes the library is asked to move, as nccl-tests counts them: the buffer of an all-reduce,
  * members * count for the other two. */
 int64_t s4d_collective_bytes(const union s4d_constants *c, enum s4d_op_kind kind);
+/* nccl-tests' factor from algorithm bandwidth (these bytes / time) to bus bandwidth:
+ * 2(p-1)/p for all-reduce, (p-1)/p for all-gather and reduce-scatter. */
+double s4d_bus_factor(enum s4d_op_kind kind, int members);
 
 #endif

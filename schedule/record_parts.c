@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/record_parts.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "schedule/flops.h"
@@ -15,13 +15,11 @@ void s4d_record_inputs(json_t *record, const struct s4d_model *model, const char
         strcat(order, i ? "," : "");
         strcat(order, s4d_axis_names[grid->order[i]]);
     }
-    snprintf(sizes, sizeof sizes, "%dx%dx%dx%d", grid->size[S4D_X], grid->size[S4D_Y],
-             grid->size[S4D_Z], grid->size[S4D_DATA]);
     s4d_overlap_format(&o->overlap, overlap, sizeof overlap);
     json_object_set_new(record, "workload",
                         json_pack("{s:s, s:s}", "name", model->name, "hash", hash));
     json_object_set_new(record, "gpus", json_integer(s4d_grid_ranks(grid)));
-    json_object_set_new(record, "grid", json_string(sizes));
+    json_object_set_new(record, "grid", json_string(s4d_grid_text(grid, sizes, sizeof sizes)));
     json_object_set_new(record, "rank_order", json_string(order));
     json_object_set_new(record, "global_batch", json_integer(o->global_batch));
     json_object_set_new(record, "micro_batch", json_integer(micro_batch));
@@ -57,7 +55,7 @@ void s4d_record_times(json_t *record, const double e[S4D_STREAMS], const double 
     double data_s = e[S4D_STREAM_DATA] + e[S4D_STREAM_Z_DATA];
     double other_s =
         iteration_time_s - e[S4D_STREAM_COMPUTE] - e[S4D_STREAM_X] - e[S4D_STREAM_Y] - z_s - data_s;
-    if (other_s < 1e-9 * iteration_time_s) /* rounding of the sum */
+    if (fabs(other_s) < 1e-9 * iteration_time_s) /* rounding of the sum */
         other_s = 0;
     json_object_set_new(record, "exposed_s",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "compute",
@@ -81,8 +79,7 @@ void s4d_bus_bytes(const struct s4d_program *p, double bus_bytes[S4D_STREAMS])
         const struct s4d_op *op = &p->ops[i];
         if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
             continue;
-        double n = op->c.collective.members, part = (n - 1) / n;
         bus_bytes[op->stream] += (double)s4d_collective_bytes(&op->c, op->kind) *
-                                 (op->kind == S4D_OP_ALL_REDUCE ? 2 * part : part);
+                                 s4d_bus_factor(op->kind, op->c.collective.members);
     }
 }

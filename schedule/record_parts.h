@@ -27,7 +27,7 @@ void s4d_record_times(json_t *record, const double exposed_s[S4D_STREAMS],
                       double iteration_time_s);
 
 /* Bytes of a rank's collectives in an iteration, by stream, as nccl-tests' bus bandwidth counts
- * them: all-reduce 2 (n-1)/n of the buffer, the others (n-1)/n. */
+ * them (s4d_bus_factor). */
 void s4d_bus_bytes(const struct s4d_program *program, double bus_bytes[S4D_STREAMS]);
 
 #endif

@@ -39,11 +39,6 @@ const struct s4d_algorithm *s4d_algorithm_find(const char *name)
     return NULL;
 }
 
-double s4d_bus_factor(enum s4d_op_kind op, int members)
-{
-    return (op == S4D_OP_ALL_REDUCE ? 2.0 : 1.0) * (members - 1) / members;
-}
-
 void s4d_channels_free(struct s4d_channels *ch)
 {
     for (int i = 0; i < ch->n && ch->channel; i++)

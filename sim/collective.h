@@ -59,9 +59,6 @@ const struct s4d_algorithm *s4d_choose_algorithm(const struct s4d_machine *m,
                                                  enum s4d_op_kind op, double bytes);
 const struct s4d_algorithm *s4d_algorithm_find(const char *name); /* NULL: unknown */
 
-/* nccl-tests' factor from algorithm bandwidth (bytes / time) to bus bandwidth:
- * 2(p-1)/p for all-reduce, (p-1)/p for all-gather and reduce-scatter. */
-double s4d_bus_factor(enum s4d_op_kind op, int members);
 void s4d_channels_free(struct s4d_channels *ch);
 
 #endif

@@ -6,8 +6,7 @@
 #include <math.h>
 
 #include "schedule/flops.h"
-#include "schedule/layer.h" /* for: the parameters of each kind */
-#include "schedule/op.h"    /* for: s4d_type_bytes */
+#include "schedule/op.h" /* for: s4d_type_bytes */
 
 /* What one collective of an axis costs: seconds a byte of (p-1)/p of the buffer, and a call. */
 struct wire {
@@ -54,24 +53,11 @@ static double gather_s(const struct wire *w, double bytes, double calls)
     return w->share * bytes * w->s_per_byte + calls * w->call_s;
 }
 
-static double kind_parameters(const struct s4d_model *m, const char *name)
-{
-    const struct s4d_layer_kind *kind = s4d_layer_kind_find(name);
-    return kind && kind->parameters ? kind->parameters(m) : 0;
-}
-
-double s4d_model_parameters(const struct s4d_model *m)
-{
-    return kind_parameters(m, m->embedding) + kind_parameters(m, m->positions) +
-           kind_parameters(m, m->head) + (2 * m->num_layers + 1) * kind_parameters(m, m->norm) +
-           m->num_layers * (kind_parameters(m, m->attention) + kind_parameters(m, m->mlp));
-}
-
 double s4d_least_memory_bytes(const struct s4d_model *model, const struct s4d_grid *g,
                               const struct s4d_options *o)
 {
     int type_bytes = s4d_type_bytes[o->precision], each = 4 * (type_bytes > 4 ? type_bytes : 4);
-    return s4d_model_parameters(model) * each /
+    return s4d_workload_parameters(model) * each /
            ((double)g->size[S4D_X] * g->size[S4D_Y] * g->size[S4D_Z]);
 }
 
@@ -88,7 +74,7 @@ static double micro_batches(const struct s4d_simulation *s, const struct s4d_gri
     double layers = s->options.recompute == S4D_RECOMPUTE_FULL ? 2 / gy : 34 / fmin(gx, gy);
     double a_sequence = m->seq_length * (m->num_layers * layers * h + 34 * h / fmin(gx, gy) +
                                          4 * m->vocab_size / gx);
-    double block = 4 * s4d_model_parameters(m) / (m->num_layers + 1) / (gx * gy);
+    double block = 4 * s4d_workload_parameters(m) / (m->num_layers + 1) / (gx * gy);
     double room = s->machine->device.memory_bytes.value -
                   s->machine->device.memory_reserve_bytes.value - block -
                   s4d_least_memory_bytes(m, g, &s->options);
@@ -149,7 +135,7 @@ double s4d_estimate_s(const struct s4d_simulation *s, const struct s4d_grid *g)
     if (o->overlap.oar)
         backward_s = fmax(0, backward_s - compute_s / passes);
 
-    double block = s4d_model_parameters(m) / ((double)g->size[S4D_X] * g->size[S4D_Y]);
+    double block = s4d_workload_parameters(m) / ((double)g->size[S4D_X] * g->size[S4D_Y]);
     double calls = batches * 4 * m->num_layers;
     double gather = gather_s(&z, block * type_bytes * batches, calls);
     double gather_forward_s = gather, gather_backward_s = gather, scatter_s = gather;

@@ -20,7 +20,5 @@ double s4d_estimate_s(const struct s4d_simulation *s, const struct s4d_grid *gri
  * more than the program's persistent storages, which have 16-bit weights beside them. */
 double s4d_least_memory_bytes(const struct s4d_model *model, const struct s4d_grid *grid,
                               const struct s4d_options *options);
-/* Parameters of the whole model by the layer registry. */
-double s4d_model_parameters(const struct s4d_model *model);
 
 #endif

@@ -63,7 +63,6 @@ struct executor {
     const struct s4d_program *program;
     struct s4d_engine *engine;
     struct s4d_program_index index;
-    bool *ends; /* by op: the iteration ends with the last of these */
     double rate_beside[2];
     struct rank *ranks;
     struct group *groups;

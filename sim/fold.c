@@ -59,6 +59,7 @@ static void set_keys(const struct s4d_full *f, const struct s4d_cluster *c, uint
         set_key(key, i, RANK, 0, bits(c->device_speed[s4d_device_of_rank(c, i)]), 0);
     for (int i = 0; i < f->n_groups; i++) {
         const struct s4d_full_group *g = &f->groups[i];
+        _Static_assert(S4D_ALGORITHMS == 4, "two words hold the shapes");
         set_key(key, s4d_full_group_node(f, i), GROUP, g->set, two(g->shape[0], g->shape[1]),
                 two(g->shape[2], g->shape[3]));
     }

@@ -9,13 +9,12 @@
 #include <string.h>
 
 #include "support/memory.h" /* for: s4d_malloc */
+#include "support/random.h"
 
-static uint64_t mix(uint64_t x) /* the finaliser of splitmix64: a bijection */
+/* A bijection of which every bit depends on all. */
+static uint64_t mix(uint64_t x)
 {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
+    return s4d_random_next(&x);
 }
 
 /* A map from 64-bit keys to totals, emptied in constant time. */

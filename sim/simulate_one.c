@@ -14,13 +14,6 @@
 
 const char *const s4d_memory_fault = "memory";
 
-const char *s4d_grid_text(const struct s4d_grid *g, char *text, size_t size)
-{
-    snprintf(text, size, "%dx%dx%dx%d", g->size[S4D_X], g->size[S4D_Y], g->size[S4D_Z],
-             g->size[S4D_DATA]);
-    return text;
-}
-
 static int too_large(const struct s4d_simulation *s, const struct s4d_program *p, double need,
                      struct s4d_error *err)
 {

@@ -17,7 +17,4 @@ extern const char *const s4d_memory_fault;
 int s4d_simulate_one(const struct s4d_simulation *s, const struct s4d_grid *grid,
                      struct s4d_result *result, struct s4d_error *err);
 
-/* "2x4x8x16" into text, returned. */
-const char *s4d_grid_text(const struct s4d_grid *grid, char *text, size_t size);
-
 #endif

@@ -218,9 +218,8 @@ double s4d_parameter_value(const struct s4d_machine *m, const char *key, double 
 /* y at x: linear in log2 x between the points, clamped outside; 1 for an empty curve. */
 double s4d_curve_value(const struct s4d_curve *curve, double x);
 
-/* The folder of machine files: S4D_DATA_DIR/machines of the build, or SCALE4D_MACHINES in the
- * environment. */
-int s4d_machine_names(
-    char ***names); /* sorted; returns how many; caller frees each and the array */
+/* Of the machines folder: SCALE4D_MACHINES in the environment, or sim/machines of the build.
+ * Sorted; returns how many; caller frees with s4d_names_free (support/file.h). */
+int s4d_machine_names(char ***names);
 
 #endif

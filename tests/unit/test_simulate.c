@@ -350,7 +350,8 @@ static void test_estimate(void **state)
      * 50 GB/s and two latencies. */
     struct s4d_grid two = s4d_grid_make(1, 1, 1, 2);
     near(s4d_estimate_s(&c.s, &two),
-         121634816e-12 / 2 + 4 * s4d_model_parameters(&c.workload.model) / 50e9 + 2 * 500e-9, 1e-9);
+         121634816e-12 / 2 + 4 * s4d_workload_parameters(&c.workload.model) / 50e9 + 2 * 500e-9,
+         1e-9);
     /* Never more than what the program keeps. */
     struct s4d_program p;
     struct s4d_error err;
@@ -361,7 +362,7 @@ static void test_estimate(void **state)
     double least = s4d_least_memory_bytes(&c.workload.model, &two, &c.s.options);
     assert_true(least <= (double)(sum.total - sum.shared));
     assert_true(least > 0.85 * (double)(sum.total - sum.shared));
-    near(s4d_model_parameters(&c.workload.model), (double)s4d_program_parameters(&p), 0);
+    near(s4d_workload_parameters(&c.workload.model), (double)s4d_program_parameters(&p), 0);
     s4d_program_free(&p);
     tear_down(&c);
 }
