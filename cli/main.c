@@ -56,19 +56,23 @@ static void help(FILE *out)
     fprintf(out, "\nscale4d COMMAND --help (or scale4d help COMMAND) shows its options.\n");
 }
 
-static int run(const struct s4d_command *command, int argc, char **argv)
+/* Output lost at the very end (a full disk) is an error too. */
+static int written(int rc)
 {
-    char name[64];
-    snprintf(name, sizeof name, "scale4d %s", command->name);
-    argv[0] = name;
-    int rc = command->run(argc, argv);
-    /* Output lost at the very end (a full disk) is an error too. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && rc == S4D_EXIT_OK) {
         struct s4d_error err;
         s4d_fail(&err, S4D_EXIT_OUTPUT, "standard output", "cannot be written");
         return s4d_error_print(&err);
     }
     return rc;
+}
+
+static int run(const struct s4d_command *command, int argc, char **argv)
+{
+    char name[64];
+    snprintf(name, sizeof name, "scale4d %s", command->name);
+    argv[0] = name;
+    return written(command->run(argc, argv));
 }
 
 int main(int argc, char **argv)
@@ -80,12 +84,12 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     if (strcmp(name, "--version") == 0) {
         printf("scale4d %s (%s)\n", s4d_version, s4d_commit);
-        return S4D_EXIT_OK;
+        return written(S4D_EXIT_OK);
     }
     bool asked = strcmp(name, "help") == 0;
     if (strcmp(name, "--help") == 0 || (asked && argc == 2)) {
         help(stdout);
-        return S4D_EXIT_OK;
+        return written(S4D_EXIT_OK);
     }
     const struct s4d_command *command = find(asked ? argv[2] : name);
     if (command == NULL)

@@ -259,6 +259,20 @@ static void emit_iteration(struct s4d_builder *b, struct stack *s)
     s4d_emit_optimizer(b);
 }
 
+/* A program longer than this would not fit into memory: of about 40 ops and 30 kB a layer and
+ * micro-batch. */
+static int check_length(const struct s4d_program *p, struct s4d_error *err)
+{
+    enum { MOST = 1 << 17 };
+    int most = MOST / (p->model.num_layers + 1);
+    if (p->micro_batches <= most)
+        return 0;
+    s4d_fail(err, S4D_EXIT_USAGE, "--micro-batch",
+             "expected at most %d micro-batches of %s on a rank, got %d (of %d sequences)", most,
+             p->model.name, p->micro_batches, p->options.micro_batch);
+    return s4d_hint(err, "a larger --micro-batch, or a grid with more z or data");
+}
+
 int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct s4d_grid *grid,
               const struct s4d_options *options, struct s4d_error *err)
 {
@@ -270,6 +284,8 @@ int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct
     p->micro_batches =
         options->global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA] * options->micro_batch);
     p->tokens = (int64_t)options->micro_batch * model->seq_length;
+    if (check_length(p, err))
+        return -1;
     struct s4d_builder b;
     s4d_builder_init(&b, p);
     struct stack s = declare_stack(&b);

@@ -198,15 +198,15 @@ static int check_reads(struct checking *c, int storage)
     return 0;
 }
 
-/* The uses of one storage in one iteration: the last op that uses it on each stream (-1: none), and
- * what is known to be done before any of them starts. */
+/* The uses of one storage in one iteration: the first op of the list that uses it, the last on each
+ * stream (-1: none), and what is known to be done before any of them starts. */
 struct span {
-    int last[S4D_STREAMS], known[S4D_STREAMS];
+    int first, last[S4D_STREAMS], known[S4D_STREAMS];
 };
 
 static struct span span_of(const struct checking *c, int storage, int iteration)
 {
-    struct span span;
+    struct span span = {.first = INT_MAX};
     for (int s = 0; s < S4D_STREAMS; s++) {
         span.last[s] = -1;
         span.known[s] = INT_MAX;
@@ -215,6 +215,8 @@ static struct span span_of(const struct checking *c, int storage, int iteration)
         int op = c->uses[storage].v[i].op, *last = &span.last[c->p->ops[op % c->n].stream];
         if (op / c->n != iteration)
             continue;
+        if (op < span.first)
+            span.first = op;
         if (op > *last)
             *last = op;
         for (int s = 0; s < S4D_STREAMS; s++)
@@ -236,8 +238,6 @@ static bool all_before(const struct span *a, const struct span *b)
 static int check_pair(struct checking *c, int a, int b)
 {
     const struct s4d_storage *x = &c->p->storages[a], *y = &c->p->storages[b];
-    if (c->uses[a].n == 0 || c->uses[b].n == 0)
-        return 0;
     const struct span *u = &c->spans[2 * a], *v = &c->spans[2 * b]; /* of both iterations */
     bool ab = all_before(&u[0], &v[0]) && all_before(&v[0], &u[1]);
     bool ba = all_before(&v[0], &u[0]) && all_before(&u[0], &v[1]);
@@ -250,8 +250,8 @@ static int check_pair(struct checking *c, int a, int b)
 }
 
 struct planned {
-    int storage;
-    int64_t offset;
+    int storage, first_use; /* list index */
+    int64_t offset, end;
 };
 
 static int by_offset(const void *a, const void *b)
@@ -261,33 +261,100 @@ static int by_offset(const void *a, const void *b)
                                   : x->storage - y->storage;
 }
 
+static int by_end(const void *a, const void *b)
+{
+    const struct planned *x = a, *y = b;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* The storages that share the byte at which a walk through the arena has arrived, in the order of
+ * their first uses. */
+struct sharers {
+    struct planned *v;
+    int n;
+};
+
+/* Where in the order x is, or belongs. */
+static int place_of(const struct sharers *s, const struct planned *x)
+{
+    int low = 0, high = s->n;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        const struct planned *m = &s->v[middle];
+        if (m->first_use < x->first_use ||
+            (m->first_use == x->first_use && m->storage < x->storage))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void leave(struct sharers *s, const struct planned *x)
+{
+    int at = place_of(s, x);
+    s->n--;
+    memmove(&s->v[at], &s->v[at + 1], (size_t)(s->n - at) * sizeof *s->v);
+}
+
+/* Only neighbours are compared, and the last with the first: "all uses before all uses of" is
+ * transitive, so that the others follow, also after one between them has left. */
+static int join(struct checking *c, struct sharers *s, const struct planned *x)
+{
+    int at = place_of(s, x);
+    memmove(&s->v[at + 1], &s->v[at], (size_t)(s->n - at) * sizeof *s->v);
+    s->v[at] = *x;
+    s->n++;
+    if (at > 0 && check_pair(c, s->v[at - 1].storage, x->storage) != 0)
+        return -1;
+    if (at + 1 < s->n && check_pair(c, x->storage, s->v[at + 1].storage) != 0)
+        return -1;
+    return s->n > 2 ? check_pair(c, s->v[0].storage, s->v[s->n - 1].storage) : 0;
+}
+
+static int check_shared(struct checking *c, enum s4d_place place)
+{
+    const struct s4d_program *p = c->p;
+    size_t size = (size_t)p->n_storages + 1;
+    struct planned *start = s4d_malloc(size * sizeof *start), *end;
+    struct sharers sharers = {.v = s4d_malloc(size * sizeof *start)};
+    int n = 0, left = 0, rc = 0;
+    for (int i = 0; i < p->n_storages; i++) {
+        const struct s4d_storage *s = &p->storages[i];
+        if (s->place == place && s->bytes > 0 && c->uses[i].n > 0)
+            start[n++] =
+                (struct planned){i, c->spans[2 * i].first, s->offset, s->offset + s->bytes};
+    }
+    end = s4d_malloc(size * sizeof *end);
+    memcpy(end, start, (size_t)n * sizeof *end);
+    qsort(start, (size_t)n, sizeof *start, by_offset);
+    qsort(end, (size_t)n, sizeof *end, by_end);
+    for (int i = 0; i < n && rc == 0; i++) {
+        while (end[left].end <= start[i].offset)
+            leave(&sharers, &end[left++]);
+        rc = join(c, &sharers, &start[i]);
+    }
+    free(start);
+    free(end);
+    free(sharers.v);
+    return rc;
+}
+
 static int check_plan(struct checking *c)
 {
     const struct s4d_program *p = c->p;
-    int n = p->n_storages, rc = 0;
-    struct planned *order = s4d_malloc((size_t)n * sizeof *order);
-    c->spans = s4d_malloc(2 * (size_t)n * sizeof *c->spans);
-    for (int i = 0; i < n; i++) {
-        order[i] = (struct planned){i, p->storages[i].offset};
+    c->spans = s4d_malloc(2 * (size_t)p->n_storages * sizeof *c->spans);
+    for (int i = 0; i < p->n_storages; i++) {
+        const struct s4d_storage *s = &p->storages[i];
+        if (s->offset < 0 || s->offset % 256 != 0 ||
+            s->offset + s->bytes > p->arena_bytes[s->place])
+            return s4d_fail(c->err, S4D_EXIT_BUG, "memory plan",
+                            "storage %s: offset %lld is outside the arena or not aligned", s->name,
+                            (long long)s->offset);
         c->spans[2 * i] = span_of(c, i, 0);
         c->spans[2 * i + 1] = span_of(c, i, 1);
     }
-    qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int i = 0; i < n && rc == 0; i++) {
-        const struct s4d_storage *s = &p->storages[order[i].storage];
-        int64_t end = s->offset + s->bytes;
-        if (s->offset < 0 || s->offset % 256 != 0 || end > p->arena_bytes[s->place])
-            rc = s4d_fail(c->err, S4D_EXIT_BUG, "memory plan",
-                          "storage %s: offset %lld is outside the arena or not aligned", s->name,
-                          (long long)s->offset);
-        for (int j = i + 1; j < n && rc == 0 && order[j].offset < end; j++) {
-            const struct s4d_storage *t = &p->storages[order[j].storage];
-            if (s->place == t->place && s->bytes > 0 && t->bytes > 0)
-                rc = check_pair(c, order[i].storage, order[j].storage);
-        }
-    }
-    free(order);
-    return rc;
+    return check_shared(c, S4D_DEVICE) || check_shared(c, S4D_PINNED_HOST) ? -1 : 0;
 }
 
 static int check_all(struct checking *c)

@@ -151,8 +151,8 @@ int s4d_simulate_auto(const struct s4d_simulation *s, struct s4d_result *result,
     if (simulated == 0) {
         if (n == 0)
             s4d_fail(err, S4D_EXIT_DATA, s4d_memory_fault,
-                     "the weights and optimizer state of %s alone are larger than the memory of a "
-                     "%s on every grid of %d GPUs",
+                     "the weights and optimizer state of %s alone are larger than the memory of "
+                     "one %s on every grid of %d GPUs",
                      s->workload->model.name, s->machine->device.name, s->gpus);
         return s4d_hint(err,
                         "none of the %d grids of %d GPUs that divide the model fits: use more "

@@ -22,7 +22,7 @@ static int too_large(const struct s4d_simulation *s, const struct s4d_program *p
     char grid[64], text[6][32];
     s4d_fail(err, S4D_EXIT_DATA, s4d_memory_fault,
              "%s on grid %s with micro-batch %d needs %s a device (%s kept between iterations, %s "
-             "of activations and buffers, %s reserve), %s more than the %s of a %s",
+             "of activations and buffers, %s reserve), %s more than its %s (%s)",
              p->model.name, s4d_grid_text(&p->grid, grid, sizeof grid), p->options.micro_batch,
              s4d_format_bytes(need, text[0], sizeof text[0]),
              s4d_format_bytes((double)(sum.total - sum.shared), text[1], sizeof text[1]),

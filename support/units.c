@@ -82,7 +82,17 @@ int s4d_parse_int(const char *text, int64_t min, int64_t max, int64_t *value, st
     }
     s4d_fail(err, S4D_EXIT_DATA, "", "expected an integer in [%" PRId64 ", %" PRId64 "], got %s",
              min, max, s4d_quote(text).text);
-    return plain ? -1 : s4d_hint(err, "write 4096, not 4k or 1e9");
+    bool whole = plain || (text[0] == '-' && text[1] && !text[1 + strspn(text + 1, "0123456789")]);
+    return whole ? -1 : s4d_hint(err, "write 4096, not 4k or 1e9");
+}
+
+/* For people: 1e+30, not thirty digits. */
+static void format_bound(double value, char *text, int size)
+{
+    if (fabs(value) >= 1e15)
+        snprintf(text, (size_t)size, "%g", value);
+    else
+        s4d_format_number(value, text, size);
 }
 
 int s4d_parse_number(const char *text, double min, double max, double *value, struct s4d_error *err)
@@ -96,8 +106,8 @@ int s4d_parse_number(const char *text, double min, double max, double *value, st
         return 0;
     }
     char low[64], high[64], range[160] = "";
-    s4d_format_number(min, low, sizeof low);
-    s4d_format_number(max, high, sizeof high);
+    format_bound(min, low, sizeof low);
+    format_bound(max, high, sizeof high);
     if (isfinite(min) && isfinite(max))
         snprintf(range, sizeof range, " in [%s, %s]", low, high);
     else if (isfinite(min))
@@ -105,7 +115,8 @@ int s4d_parse_number(const char *text, double min, double max, double *value, st
     else if (isfinite(max))
         snprintf(range, sizeof range, " of %s or less", high);
     s4d_fail(err, S4D_EXIT_DATA, "", "expected a number%s, got %s", range, s4d_quote(text).text);
-    return plain ? -1 : s4d_hint(err, "write a plain decimal: 0.00001, not 1e-5");
+    bool decimal = plain || (text[0] == '-' && text[1] && !text[1 + decimal_length(text + 1)]);
+    return decimal ? -1 : s4d_hint(err, "write a plain decimal: 0.00001, not 1e-5");
 }
 
 static int fail_unit(const char *what, const struct unit *units, const char *hint, const char *text,

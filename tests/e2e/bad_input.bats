@@ -65,6 +65,11 @@ load lib
     refuses 65 "rope_scaling_factor" "or none" -- \
         schedule --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 --global-batch 1
 }
+@test "more micro-batches than a program can hold" {
+    refuses 64 "--micro-batch" "1073741824" "hint: a larger" -- \
+        simulate --machine "$one_line" --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 1073741824 --micro-batch 1
+    refuses 64 "--micro-batch" -- schedule --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 100000
+}
 @test "a zero, a negative or a huge axis" {
     refuses 64 "--grid" "'0x1x1x1'" -- "${small[@]}" --gpus 1 --grid 0x1x1x1
     refuses 64 "--grid" "'-1x1x1x1'" -- "${small[@]}" --gpus 1 --grid=-1x1x1x1
@@ -79,6 +84,12 @@ load lib
     refuses 64 "--gpus" "'0'" -- "${small[@]}" --grid auto --gpus 0
     refuses 64 "--gpus" -- "${small[@]}" --grid auto --gpus 99999999999999999999
     refuses 64 "--global-batch" -- simulate --machine "$one_line" --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch -4
+}
+@test "a hint only where it helps: not for a number out of range" {
+    refuses 64 "--gpus" "'-1'" -- "${small[@]}" --grid auto --gpus -1
+    [ "$(grep -c hint: "$dir/err")" -eq 0 ]
+    refuses 64 "--clip-norm" "[0, 1e+30]" "'-1'" -- "${small[@]}" --gpus 1 --grid 1x1x1x1 --clip-norm -1
+    [ "$(grep -c hint: "$dir/err")" -eq 0 ]
 }
 @test "pipelines do not exist yet" {
     refuses 64 "--pipeline" -- "${small[@]}" --gpus 2 --grid 1x1x1x1 --pipeline 2
@@ -212,7 +223,7 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
 
 @test "an output that cannot be written" {
     [ -e /dev/full ] || skip "no /dev/full"
-    for arguments in "machines perlmutter" "workloads gpt-5b" "layers" \
+    for arguments in "--help" "--version" "machines perlmutter" "workloads gpt-5b" "layers" \
         "collective --machine $one_line --op all_reduce --ranks 4 -b 1M -e 1M" \
         "collective --machine $one_line --op all_reduce --ranks 4 -b 1M -e 1M --json" \
         "schedule --workload gpt-tiny --gpus 2 --grid 1x1x2x1 --global-batch 4" \

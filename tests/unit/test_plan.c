@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "schedule/check.h"
 #include "schedule/plan.h"
 #include "tests/lib/handmade.h"
 
@@ -89,6 +90,18 @@ static bool all_before(const struct s4d_program *p, const bool *before, int s, i
     return true;
 }
 
+static bool overlap(const struct s4d_storage *x, const struct s4d_storage *y)
+{
+    return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+/* By the definition: never in use at the same time, in any two iterations. */
+static bool may_share(const struct s4d_program *p, const bool *before, int s, int t)
+{
+    return (all_before(p, before, s, 0, t, 0) && all_before(p, before, t, 0, s, 1)) ||
+           (all_before(p, before, t, 0, s, 0) && all_before(p, before, s, 0, t, 1));
+}
+
 static void test_random(void **state)
 {
     (void)state;
@@ -104,19 +117,112 @@ static void test_random(void **state)
             assert_true(x->offset >= 0 && x->offset + x->bytes <= p.arena_bytes[S4D_DEVICE]);
             for (int t = 0; t < s; t++) {
                 const struct s4d_storage *y = &p.storages[t];
-                if (x->offset >= y->offset + y->bytes || y->offset >= x->offset + x->bytes)
+                if (!overlap(x, y))
                     continue;
                 assert_false(x->persistent || y->persistent);
                 shared++;
-                assert_true(
-                    (all_before(&p, before, s, 0, t, 0) && all_before(&p, before, t, 0, s, 1)) ||
-                    (all_before(&p, before, t, 0, s, 0) && all_before(&p, before, s, 0, t, 1)));
+                assert_true(may_share(&p, before, s, t));
             }
         }
         free(before);
         s4d_program_free(&p);
     }
     assert_true(shared > 20); /* else this test has tested nothing */
+}
+
+static bool is_used(const struct s4d_program *p, int storage)
+{
+    for (int op = 0; op < p->n_ops; op++)
+        if (uses(p, op, storage))
+            return true;
+    return false;
+}
+
+static bool sound(const struct s4d_program *p, const bool *before)
+{
+    for (int s = 0; s < p->n_storages; s++)
+        for (int t = 0; t < s; t++) {
+            const struct s4d_storage *x = &p->storages[s], *y = &p->storages[t];
+            if (overlap(x, y) && is_used(p, s) && is_used(p, t) &&
+                (x->persistent || y->persistent || !may_share(p, before, s, t)))
+                return false;
+        }
+    return true;
+}
+
+/* program_check compares neighbours alone; it finds what the definition, pair by pair, finds when
+ * storages are moved to anywhere. */
+static void test_checked(void **state)
+{
+    (void)state;
+    int found[2] = {0, 0};
+    for (unsigned seed = 1; seed <= 60; seed++) {
+        struct s4d_program p = handmade_random(seed, 60, 50);
+        struct s4d_error err = {0};
+        s4d_order(&p, NULL, 0);
+        s4d_plan(&p);
+        bool *before = handmade_closure(&p);
+        assert_int_equal(s4d_check(&p, &err), 0);
+        srand(seed);
+        for (int i = 0; i < 20; i++) {
+            struct s4d_storage *x = &p.storages[rand() % p.n_storages];
+            int64_t was = x->offset, places = (p.arena_bytes[S4D_DEVICE] - x->bytes) / 256 + 1;
+            const struct s4d_storage *y = &p.storages[rand() % p.n_storages];
+            int64_t to = i % 2 ? y->offset : 256 * (rand() % places);
+            x->offset = to + x->bytes <= p.arena_bytes[S4D_DEVICE] ? to : was;
+            bool moved = x->offset != was, fine = sound(&p, before);
+            assert_int_equal(s4d_check(&p, &err), fine ? 0 : -1);
+            if (!fine) {
+                assert_string_equal(err.where, "memory plan");
+                x->offset = was;
+            }
+            found[fine] += moved;
+        }
+        free(before);
+        s4d_program_free(&p);
+    }
+    assert_true(found[0] > 100 && found[1] > 100);
+}
+
+/* An all-reduce in a group of one. */
+static void on_stream_x(struct s4d_program *p, int in, int out)
+{
+    int op = handmade_op(p, S4D_OP_ALL_REDUCE, S4D_STREAM_X, (const int[]){in, out}, 2);
+    p->ops[op].c.collective.axes = s4d_streams[S4D_STREAM_X].axes;
+    p->ops[op].c.collective.members = 1;
+    p->ops[op].c.collective.count = 128;
+    p->ops[op].c.collective.type = S4D_BF16;
+}
+
+/* a, then b on one stream, c after b on another, and b again, but not a, after c: a and b may share
+ * bytes, and b and c, but not all three. */
+static void test_a_ring_of_three(void **state)
+{
+    (void)state;
+    struct s4d_program p = handmade();
+    struct s4d_error err = {0};
+    int t[6];
+    for (int i = 0; i < 6; i++) /* a, b, c; before a, b to c, c to b */
+        t[i] = handmade_tensor(&p, handmade_storage(&p, 256, i >= 3), S4D_BF16, 0, 128);
+    handmade_copy(&p, S4D_STREAM_COMPUTE, t[3], t[0]);
+    handmade_copy(&p, S4D_STREAM_COMPUTE, t[0], t[3]);
+    handmade_copy(&p, S4D_STREAM_COMPUTE, t[5], t[1]);
+    handmade_copy(&p, S4D_STREAM_COMPUTE, t[1], t[4]);
+    on_stream_x(&p, t[4], t[2]);
+    on_stream_x(&p, t[2], t[5]);
+    s4d_order(&p, NULL, 0);
+    s4d_plan(&p);
+    static const struct {
+        int64_t offset[3];
+        int rc;
+    } cases[] = {{{0, 0, 256}, 0}, {{256, 0, 0}, 0}, {{0, 256, 0}, -1}, {{0, 0, 0}, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int s = 0; s < 3; s++)
+            p.storages[s].offset = 768 + cases[i].offset[s];
+        if (s4d_check(&p, &err) != cases[i].rc)
+            fail_msg("%zu: %s: %s", i, err.where, err.text);
+    }
+    s4d_program_free(&p);
 }
 
 static void test_fast(void **state)
@@ -127,6 +233,10 @@ static void test_fast(void **state)
     clock_t start = clock();
     s4d_plan(&p);
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 10);
+    struct s4d_error err = {0};
+    start = clock();
+    assert_int_equal(s4d_check(&p, &err), 0);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 10);
     s4d_program_free(&p);
 }
 
@@ -134,6 +244,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand),
                                        cmocka_unit_test(test_unordered_streams_share_nothing),
-                                       cmocka_unit_test(test_random), cmocka_unit_test(test_fast)};
+                                       cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_checked),
+                                       cmocka_unit_test(test_a_ring_of_three),
+                                       cmocka_unit_test(test_fast)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
