@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/explain.h"
 #include "schedule/schedule_options.h"
 #include "sim/simulate.h"
 #include "support/memory.h"
@@ -17,6 +18,7 @@ struct config {
     int gpus, workers;
     bool no_fold, json;
     struct s4d_schedule_options schedule;
+    struct s4d_explain_options explain;
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -63,6 +65,7 @@ static const struct s4d_option options[] = {
 
 static const struct s4d_option_group groups[] = {
     {.title = "Simulation", .options = options},
+    {.title = "What happened", .options = s4d_explain_options, .offset = AT(explain)},
     {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
     {.title = NULL},
 };
@@ -154,11 +157,13 @@ static void print_human(const json_t *r)
            100 * get(r, "peak_fraction"));
 }
 
-static int print(const struct s4d_simulation *s, const struct s4d_result *result, bool json,
-                 int argc, char **argv, struct s4d_error *err)
+static int print(const struct s4d_simulation *s, const struct s4d_result *result, json_t *summary,
+                 bool json, int argc, char **argv, struct s4d_error *err)
 {
     json_t *record = s4d_simulation_record(s, result), *provenance = s4d_provenance(argc, argv);
     int rc = 0;
+    if (summary)
+        json_object_set(record, "explain", summary);
     if (!getenv("SOURCE_DATE_EPOCH")) /* the one number that differs between two runs */
         json_object_set_new(provenance, "sim", json_pack("{s:f}", "wall_s", result->wall_s));
     if (json) {
@@ -167,6 +172,8 @@ static int print(const struct s4d_simulation *s, const struct s4d_result *result
     } else {
         s4d_provenance_print(provenance, stdout);
         print_human(record);
+        if (summary)
+            s4d_explain_print(record, stdout);
     }
     if (result->run.extrapolated > 0)
         s4d_warn("%ld of %ld collectives lie outside the machine's efficiency table",
@@ -199,9 +206,14 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
         return -1;
     int rc = s4d_workload_load(&workload, c->workload, err);
     if (rc == 0) {
-        rc = s4d_simulate(&s, &result, err);
+        struct s4d_explaining explaining;
+        rc = s4d_explain_begin(&explaining, &c->explain, c->gpus, argc, argv, err);
+        s.explain = explaining.any ? &explaining.wanted : NULL;
         if (rc == 0)
-            rc = print(&s, &result, c->json, argc, argv, err);
+            rc = s4d_simulate(&s, &result, err);
+        if (rc == 0)
+            rc = print(&s, &result, s4d_explain_summary(&explaining), c->json, argc, argv, err);
+        s4d_explain_end(&explaining);
         s4d_workload_free(&workload);
     }
     s4d_machine_free(&machine);

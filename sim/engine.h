@@ -38,7 +38,10 @@ void s4d_engine_cancel(struct s4d_engine *e, struct s4d_timer *timer);
 
 double s4d_engine_now_s(const struct s4d_engine *e);
 void s4d_engine_run(struct s4d_engine *e); /* until no event is left */
+/* Of a watcher's call: what flows use of the link in the span of time that has just passed. */
 double s4d_engine_usage_Bps(const struct s4d_engine *e, int link);
+/* Calls back whenever time has advanced, before anything happens then; tag is 0. */
+void s4d_engine_watch(struct s4d_engine *e, s4d_callback advanced, void *context);
 
 #ifdef __cplusplus
 }

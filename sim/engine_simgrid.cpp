@@ -247,6 +247,11 @@ void s4d_engine_run(struct s4d_engine *e)
     e->simgrid->run();
 }
 
+void s4d_engine_watch(struct s4d_engine *, s4d_callback advanced, void *context)
+{
+    sg4::Engine::on_time_advance_cb([advanced, context](double) { advanced(context, 0); });
+}
+
 double s4d_engine_usage_Bps(const struct s4d_engine *e, int link)
 {
     return e->links.at(static_cast<size_t>(link))->get_usage() / scale;

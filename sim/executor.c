@@ -11,80 +11,12 @@
  * depends on the order in which simultaneous events arrive. */
 #include "sim/executor.h"
 
+#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "sim/account.h"
-#include "sim/engine.h"
-#include "sim/program_index.h"
+#include "sim/executor_state.h"
 #include "support/memory.h"
-
-enum { ITERATIONS = 2 };
-enum state { WAITING, RUNNING };
-
-/* One class of ranks. */
-struct rank {
-    int done[S4D_STREAMS];
-    enum state state[S4D_STREAMS];
-    int blocked_by[S4D_STREAMS]; /* the stream whose counter must reach needed */
-    int needed[S4D_STREAMS];
-    struct s4d_timer *timer; /* of the running compute op; NULL while it is not set */
-    double work_s, since_s, rate;
-    bool computing, dirty; /* dirty: rate or timer to be settled at the end of this instant */
-    int beside[2];         /* collectives it has arrived at: inside a node, across nodes */
-    int ends_left[ITERATIONS];
-    double end_s[ITERATIONS];
-    struct s4d_account account;
-};
-
-/* What a group class pays for one size of one collective. */
-struct price {
-    bool known;
-    struct s4d_cost cost;
-    const struct s4d_group_flows *flows;
-};
-
-struct group {
-    int arrived, flows_left;
-    int price; /* of the running collective */
-    bool across_nodes;
-    struct price *prices; /* by the stream's sizes */
-};
-
-struct item {
-    int rank;
-    enum s4d_stream stream;
-};
-
-struct executor {
-    const struct s4d_system *system;
-    const struct s4d_program *program;
-    struct s4d_engine *engine;
-    struct s4d_program_index index;
-    double rate_beside[2];
-    struct rank *ranks;
-    struct group *groups;
-    struct item *queue;
-    int n_queue, cap_queue;
-    int *dirty, n_dirty, cap_dirty;
-    int ranks_left[ITERATIONS]; /* classes that have not ended it */
-    struct s4d_run *run;
-    const struct s4d_observer *observer;
-};
-
-static int total(const struct executor *x, int stream)
-{
-    return ITERATIONS * x->program->stream_length[stream];
-}
-
-static const struct s4d_op *head(const struct executor *x, int rank, int stream, int *iteration)
-{
-    int length = x->program->stream_length[stream], done = x->ranks[rank].done[stream];
-    *iteration = done / length;
-    return x->index.order[stream][done % length];
-}
 
 /* The value that the wait's counter must reach. */
 static int needed(const struct executor *x, const struct s4d_wait *w, int iteration)
@@ -111,10 +43,10 @@ static void note_met(struct executor *x, int rank, enum s4d_stream stream, doubl
 {
     struct rank *r = &x->ranks[rank];
     if (r->state[S4D_STREAM_COMPUTE] != WAITING ||
-        r->done[S4D_STREAM_COMPUTE] == total(x, S4D_STREAM_COMPUTE))
+        r->done[S4D_STREAM_COMPUTE] == s4d_executor_total(x, S4D_STREAM_COMPUTE))
         return;
     int iteration;
-    const struct s4d_op *op = head(x, rank, S4D_STREAM_COMPUTE, &iteration);
+    const struct s4d_op *op = s4d_executor_head(x, rank, S4D_STREAM_COMPUTE, &iteration);
     for (int i = 0; i < op->n_waits; i++)
         if (op->waits[i].stream == stream && needed(x, &op->waits[i], iteration) == r->done[stream])
             s4d_account_met(&r->account, now_s, stream);
@@ -123,6 +55,8 @@ static void note_met(struct executor *x, int rank, enum s4d_stream stream, doubl
 /* The first iteration is over on every rank: from here on time is charged. */
 static void open_window(struct executor *x, double now_s)
 {
+    if (x->observer->window)
+        x->observer->window(x->observer->context, true, now_s);
     for (int i = 0; i < x->system->n_ranks; i++)
         s4d_account_open(&x->ranks[i].account, now_s);
 }
@@ -136,8 +70,12 @@ static void count_end(struct executor *x, int rank, int iteration, enum s4d_stre
     r->end_s[iteration] = now_s;
     if (iteration == 1)
         s4d_account_close(&r->account, now_s, stream);
-    if (--x->ranks_left[iteration] == 0 && iteration == 0)
+    if (--x->ranks_left[iteration] > 0)
+        return;
+    if (iteration == 0)
         open_window(x, now_s);
+    else if (x->observer->window)
+        x->observer->window(x->observer->context, false, now_s);
 }
 
 static void finish_op(struct executor *x, int rank, enum s4d_stream stream)
@@ -145,12 +83,12 @@ static void finish_op(struct executor *x, int rank, enum s4d_stream stream)
     struct rank *r = &x->ranks[rank];
     double now_s = s4d_engine_now_s(x->engine);
     int iteration;
-    const struct s4d_op *op = head(x, rank, stream, &iteration);
+    const struct s4d_op *op = s4d_executor_head(x, rank, stream, &iteration);
     s4d_account_end(&r->account, now_s, stream);
     r->state[stream] = WAITING;
     r->done[stream]++;
     note_met(x, rank, stream, now_s);
-    if (x->observer)
+    if (x->observer->ended)
         x->observer->ended(x->observer->context, rank, op_index(x, op), iteration, now_s);
     if (x->index.ends[op_index(x, op)])
         count_end(x, rank, iteration, stream, now_s);
@@ -206,9 +144,32 @@ static void end_collective(struct executor *x, int group)
     }
 }
 
-static void on_flow(void *context, int group)
+static void tell_flow(const struct executor *x, int group, int flow, bool begins)
+{
+    const struct group *g = &x->groups[group];
+    if (x->observer->flow)
+        x->observer->flow(x->observer->context,
+                          &(struct s4d_flow_event){begins, group, flow, g->op, g->iteration,
+                                                   &g->prices[g->price].cost,
+                                                   s4d_engine_now_s(x->engine)});
+}
+
+static void on_advance(void *context, int tag)
 {
     struct executor *x = context;
+    (void)tag;
+    if (x->rates_due)
+        x->observer->rates(x->observer->context, x->engine);
+    x->rates_due = false;
+}
+
+static void on_flow(void *context, int tag)
+{
+    struct executor *x = context;
+    int group = tag / FLOWS;
+    const struct group *state = &x->groups[group];
+    tell_flow(x, group, state->prices[state->price].flows->flow[tag % FLOWS], false);
+    x->rates_due = true;
     if (--x->groups[group].flows_left > 0)
         return;
     end_collective(x, group);
@@ -220,15 +181,20 @@ static void start_flows(struct executor *x, int group)
     struct group *state = &x->groups[group];
     const struct price *price = &state->prices[state->price];
     state->flows_left = price->flows->n;
+    S4D_ASSERT(price->flows->n <= FLOWS && group < INT_MAX / FLOWS, "group %d of %d flows", group,
+               price->flows->n);
     for (int i = 0; i < price->flows->n; i++) {
         int flow = price->flows->flow[i];
+        tell_flow(x, group, flow, true);
         s4d_engine_start(x->engine, flow, price->cost.volume_B * x->system->flows[flow].share,
-                         on_flow, x, group);
+                         on_flow, x, group * FLOWS + i);
     }
+    x->rates_due = true;
 }
 
 static void on_latency(void *context, int group)
 {
+    tell_flow(context, group, -1, false);
     start_flows(context, group);
 }
 
@@ -246,13 +212,21 @@ static void find_price(struct executor *x, int group, const struct s4d_op *op, s
     price->cost = price->flows->algorithm->cost(m, &price->flows->shape, op->kind, bytes);
 }
 
+static void tell_started(const struct executor *x, int rank, int op, int iteration, double now_s)
+{
+    if (x->observer->started)
+        x->observer->started(x->observer->context, rank, op, iteration, now_s);
+}
+
 static void start_collective(struct executor *x, int group, const struct s4d_op *op, int iteration)
 {
     const struct s4d_group_class *g = &x->system->groups[group];
     struct group *state = &x->groups[group];
     double now_s = s4d_engine_now_s(x->engine);
     state->arrived = 0;
-    state->price = x->index.size[op_index(x, op)];
+    state->op = op_index(x, op);
+    state->iteration = iteration;
+    state->price = x->index.size[state->op];
     struct price *price = &state->prices[state->price];
     if (!price->known)
         find_price(x, group, op, price);
@@ -260,14 +234,18 @@ static void start_collective(struct executor *x, int group, const struct s4d_op 
         x->run->collectives += g->groups;
         x->run->extrapolated += price->cost.extrapolated ? g->groups : 0;
     }
-    for (int i = 0; i < g->n_members; i++)
+    for (int i = 0; i < g->n_members; i++) {
         s4d_account_start(&x->ranks[g->member[i]].account, now_s, g->stream, false);
-    if (price->flows->n == 0 || price->cost.volume_B <= 0)
+        tell_started(x, g->member[i], state->op, iteration, now_s);
+    }
+    if (price->flows->n == 0 || price->cost.volume_B <= 0) {
         end_collective(x, group);
-    else if (price->cost.latency_s > 0)
+    } else if (price->cost.latency_s > 0) {
+        tell_flow(x, group, -1, true);
         s4d_engine_timer(x->engine, now_s + price->cost.latency_s, on_latency, x, group);
-    else
+    } else {
         start_flows(x, group);
+    }
 }
 
 static void arrive(struct executor *x, int rank, const struct s4d_op *op, int iteration)
@@ -290,6 +268,7 @@ static void start_op(struct executor *x, int rank, const struct s4d_op *op, int 
         return;
     }
     s4d_account_start(&r->account, now_s, op->stream, op->kind == S4D_OP_GEMM);
+    tell_started(x, rank, op_index(x, op), iteration, now_s);
     if (time_s <= 0) {
         finish_op(x, rank, op->stream);
     } else if (op->stream == S4D_STREAM_COMPUTE) {
@@ -306,10 +285,10 @@ static void start_op(struct executor *x, int rank, const struct s4d_op *op, int 
 static void try_start(struct executor *x, int rank, int stream)
 {
     struct rank *r = &x->ranks[rank];
-    if (r->state[stream] != WAITING || r->done[stream] == total(x, stream))
+    if (r->state[stream] != WAITING || r->done[stream] == s4d_executor_total(x, stream))
         return;
     int iteration;
-    const struct s4d_op *op = head(x, rank, stream, &iteration);
+    const struct s4d_op *op = s4d_executor_head(x, rank, stream, &iteration);
     for (int i = 0; i < op->n_waits; i++) {
         const struct s4d_wait *w = &op->waits[i];
         int need = needed(x, w, iteration);
@@ -349,6 +328,8 @@ static void set_up_engine(struct executor *x)
     for (int i = 0; i < s->n_flows; i++)
         s4d_engine_flow(x->engine, s->flows[i].link, s->flows[i].weight, s->flows[i].n);
     s4d_engine_seal(x->engine);
+    if (x->observer->rates)
+        s4d_engine_watch(x->engine, on_advance, x);
 }
 
 static void set_up_state(struct executor *x)
@@ -367,74 +348,6 @@ static void set_up_state(struct executor *x)
         x->groups[i].across_nodes = s->groups[i].by_algorithm[0].shape.nodes > 1;
         x->groups[i].prices = s4d_calloc((size_t)x->index.n_sizes, sizeof *x->groups[i].prices);
     }
-}
-
-static void describe(const struct s4d_op *op, char *text, size_t size)
-{
-    char layer[32] = "", micro_batch[32] = "";
-    if (op->label.layer >= 0)
-        snprintf(layer, sizeof layer, " layer %d", op->label.layer);
-    if (op->label.micro_batch >= 0)
-        snprintf(micro_batch, sizeof micro_batch, " micro-batch %d", op->label.micro_batch);
-    snprintf(text, size, "%s %s (%s%s%s), op %d of stream %s", s4d_op_kinds[op->kind].name,
-             op->label.name ? op->label.name : "", s4d_phase_names[op->label.phase], layer,
-             micro_batch, op->position, s4d_streams[op->stream].name);
-}
-
-/* The engine has run dry with ops left: names the first of them whose wait is not met, or, if there
- * is none, the first collective that a member has not come to. */
-static int report_deadlock(const struct executor *x, struct s4d_error *err)
-{
-    for (int members = 0; members < 2; members++)
-        for (int i = 0; i < x->system->n_ranks; i++)
-            for (int s = 0; s < S4D_STREAMS; s++) {
-                const struct rank *r = &x->ranks[i];
-                if (r->done[s] == total(x, s) || (r->state[s] == WAITING) == (members == 1))
-                    continue;
-                int iteration;
-                char op[256], other[256];
-                describe(head(x, i, s, &iteration), op, sizeof op);
-                int rank = x->system->ranks[i].representative;
-                if (members)
-                    return s4d_fail(err, S4D_EXIT_BUG, "",
-                                    "deadlock: rank %d, iteration %d: %s has not all its members",
-                                    rank, iteration, op);
-                int length = x->program->stream_length[r->blocked_by[s]], at = r->needed[s] - 1;
-                describe(x->index.order[r->blocked_by[s]][at % length], other, sizeof other);
-                return s4d_fail(err, S4D_EXIT_BUG, "",
-                                "deadlock: rank %d, iteration %d: %s waits for %s of iteration %d",
-                                rank, iteration, op, other, at / length);
-            }
-    return 0;
-}
-
-/* The figures of the rank that ends last; of ranks that end together, of the lowest. */
-static void take_results(struct executor *x)
-{
-    struct s4d_run *run = x->run;
-    double end_s[ITERATIONS] = {0};
-    for (int i = 0; i < x->system->n_ranks; i++)
-        for (int k = 0; k < ITERATIONS; k++)
-            end_s[k] = fmax(end_s[k], x->ranks[i].end_s[k]);
-    int slowest = -1;
-    for (int i = 0; i < x->system->n_ranks; i++)
-        if (x->ranks[i].end_s[1] >= end_s[1] * (1 - 1e-9) &&
-            (slowest < 0 || x->system->ranks[i].representative < run->slowest_rank)) {
-            slowest = i;
-            run->slowest_rank = x->system->ranks[i].representative;
-        }
-    const struct s4d_account *a = &x->ranks[slowest].account;
-    run->first_iteration_s = end_s[0];
-    run->iteration_time_s = end_s[1] - end_s[0];
-    run->gemm_time_s = a->gemm_s;
-    run->exposed_other_s = run->iteration_time_s;
-    for (int s = 0; s < S4D_STREAMS; s++) {
-        run->busy_s[s] = a->busy_s[s];
-        run->exposed_s[s] = a->exposed_s[s];
-        run->exposed_other_s -= a->exposed_s[s];
-    }
-    if (fabs(run->exposed_other_s) <= 1e-9 * run->iteration_time_s)
-        run->exposed_other_s = 0;
 }
 
 static void free_executor(struct executor *x)
@@ -459,7 +372,11 @@ int s4d_execute_observed(const struct s4d_system *system, const struct s4d_progr
                          const struct s4d_kernels *kernels, const struct s4d_observer *observer,
                          struct s4d_run *run, struct s4d_error *err)
 {
-    struct executor x = {.system = system, .program = program, .run = run, .observer = observer};
+    static const struct s4d_observer nobody = {NULL};
+    struct executor x = {.system = system,
+                         .program = program,
+                         .run = run,
+                         .observer = observer ? observer : &nobody};
     *run = (struct s4d_run){0};
     x.index = s4d_program_index_make(program, kernels);
     run->gemm_flops = x.index.gemm_flops;
@@ -475,10 +392,10 @@ int s4d_execute_observed(const struct s4d_system *system, const struct s4d_progr
     int rc = 0;
     for (int i = 0; i < system->n_ranks && rc == 0; i++)
         for (int s = 0; s < S4D_STREAMS && rc == 0; s++)
-            if (x.ranks[i].done[s] < total(&x, s))
-                rc = report_deadlock(&x, err);
+            if (x.ranks[i].done[s] < s4d_executor_total(&x, s))
+                rc = s4d_executor_deadlock(&x, err);
     if (rc == 0)
-        take_results(&x);
+        s4d_executor_results(&x);
     free_executor(&x);
     return rc;
 }

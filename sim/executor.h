@@ -4,6 +4,7 @@
 #ifndef S4D_SIM_EXECUTOR_H
 #define S4D_SIM_EXECUTOR_H
 
+#include "sim/engine.h"
 #include "sim/kernel.h" /* for: kernel times */
 #include "sim/system.h"
 
@@ -22,10 +23,28 @@ struct s4d_run {
     long collectives;
 };
 
-/* Told of the end of every op of every class of ranks, in order of time; op is its list index. */
+/* A collective of a group class begins to move data along one of its flow classes (an index into
+ * the system's flows), or has ended that; flow -1: the latency before its flows. */
+struct s4d_flow_event {
+    bool begins;
+    int group, flow, op, iteration;
+    const struct s4d_cost *cost; /* of the whole collective */
+    double now_s;
+};
+
+/* Told what happens, in order of time. op: its list index. Each function may be NULL. Watching
+ * changes no time. */
 struct s4d_observer {
     void (*ended)(void *context, int rank_class, int op, int iteration, double end_s);
     void *context;
+    /* A collective starts when its last member has come to it. */
+    void (*started)(void *context, int rank_class, int op, int iteration, double start_s);
+    void (*flow)(void *context, const struct s4d_flow_event *event);
+    /* Time has passed since flows last began or ended: s4d_engine_usage_Bps of the engine (its
+     * links are the system's link classes) holds from then until flows begin or end again. */
+    void (*rates)(void *context, const struct s4d_engine *engine);
+    /* The second iteration, as iteration_time_s measures it, opens; or has ended. */
+    void (*window)(void *context, bool open, double now_s);
 };
 
 /* observer may be NULL. 0, or -1: a deadlock (exit 70) with rank, stream, op and wait. */

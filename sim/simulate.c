@@ -86,13 +86,31 @@ static int check(const struct s4d_simulation *s, struct s4d_error *err)
     return 0;
 }
 
+/* The grid that was chosen once more, to explain it. */
+static int again(const struct s4d_simulation *s, const struct s4d_result *chosen,
+                 struct s4d_error *err)
+{
+    struct s4d_simulation one = *s;
+    struct s4d_result same;
+    struct s4d_error fault;
+    one.grid = chosen->grid;
+    one.options.micro_batch = chosen->micro_batch;
+    if (s4d_isolated(one_job, &one, 1, 1, &same, sizeof same, &fault, NULL) == 0)
+        return 0;
+    if (err)
+        *err = fault;
+    return -1;
+}
+
 int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err)
 {
     double start_s = clock_s();
     if (check(s, err))
         return -1;
     if (s->grid_auto) {
-        if (s4d_simulate_auto(s, result, err))
+        struct s4d_simulation quiet = *s;
+        quiet.explain = NULL;
+        if (s4d_simulate_auto(&quiet, result, err) || (s->explain && again(s, result, err)))
             return -1;
     } else {
         struct s4d_error fault;

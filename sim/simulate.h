@@ -7,6 +7,7 @@
 
 #include "schedule/program.h"
 #include "sim/executor.h"
+#include "sim/explain.h"
 #include "support/machine.h"
 #include "workloads/workload.h"
 
@@ -18,7 +19,8 @@ struct s4d_simulation {
     struct s4d_grid grid; /* sizes and order; order alone where grid_auto */
     struct s4d_options options; /* micro_batch 0: the largest that fits the memory */
     bool fold;
-    int workers; /* processes at once for grid_auto */
+    int workers;                       /* processes at once for grid_auto */
+    const struct s4d_explain *explain; /* what to write of the grid's simulation; NULL: nothing */
 };
 
 /* A plain result without pointers, so that a child process can hand it back. */

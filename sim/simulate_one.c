@@ -150,7 +150,8 @@ static int execute(const struct s4d_simulation *s, const struct s4d_program *p,
         r->group_classes = system.n_groups;
         r->flow_classes = system.n_flows;
         r->link_classes = system.n_links;
-        rc = s4d_execute(&system, p, &kernels, &r->run, err);
+        rc = s->explain ? s4d_execute_explained(&system, p, &kernels, s->explain, &r->run, err)
+                        : s4d_execute(&system, p, &kernels, &r->run, err);
         s4d_system_free(&system);
     }
     s4d_cluster_destroy(&cluster);

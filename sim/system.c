@@ -199,6 +199,11 @@ static void make_ranks(struct quotient *q, const struct s4d_cluster *c,
             r->group[stream] = set < 0 ? -1 : first[stream] + q->class_of[node] - q->first_group;
         }
     }
+    q->s->class_of_link = s4d_malloc((size_t)c->n_links * sizeof *q->s->class_of_link + 1);
+    for (int link = 0; link < c->n_links; link++)
+        q->s->class_of_link[link] = -1;
+    for (int i = 0; i < f->n_links; i++)
+        q->s->class_of_link[f->links[i]] = q->class_of[s4d_full_link_node(f, i)] - q->first_link;
     q->s->class_of_rank = s4d_malloc((size_t)f->n_ranks * sizeof *q->s->class_of_rank);
     memcpy(q->s->class_of_rank, q->class_of, (size_t)f->n_ranks * sizeof *q->s->class_of_rank);
 }
@@ -266,6 +271,7 @@ void s4d_system_free(struct s4d_system *s)
     free(s->flows);
     free(s->links);
     free(s->class_of_rank);
+    free(s->class_of_link);
     free(s->block);
     *s = (struct s4d_system){0};
 }

@@ -62,6 +62,7 @@ struct s4d_system {
     struct s4d_link_class *links;
     int n_links;
     int *class_of_rank; /* by rank */
+    int *class_of_link; /* by link of the cluster; -1: no flow crosses it */
     int *block;         /* what the classes point into */
 };
 

@@ -115,7 +115,7 @@ static int run(void *context, int index, void *result, struct s4d_error *err)
                          s->program.n_ops};
     for (size_t i = 0; i < (size_t)system.n_ranks * per_rank; i++)
         l.end_s[i] = NAN;
-    struct s4d_observer observer = {on_end, &l};
+    struct s4d_observer observer = {.ended = on_end, .context = &l};
     struct s4d_kernels kernels = {&s->m};
     int rc = s4d_execute_observed(&system, &s->program, &kernels, &observer, &figures, err);
     double *out = result;
