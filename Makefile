@@ -68,7 +68,7 @@ all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run)
 
 without-run:
 	@echo 'scale4d-run is not built:'
-	@-.ci/deps.sh quiet run 2>/dev/null
+	@.ci/deps.sh quiet run 2>/dev/null || true
 
 $(BUILD)/scale4d: $(call object,$(CLI)) $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
