@@ -65,9 +65,11 @@ static void leave(enum s4d_exit code, const char *what)
     if (watch.describe)
         watch.describe(watch.self, doing, sizeof doing);
     snprintf(where, sizeof where, "rank %d (%.200s)", watch.rank, watch.host);
-    s4d_fail(&err, code, where, "%s; it was in %s", what, doing);
+    s4d_fail(&err, code, where, "%s; waiting in %s", what, doing);
     s4d_error_print(&err);
     fflush(stderr);
+    if (watch.interrupted)
+        watch.interrupted(watch.self);
     _exit((int)code);
 }
 
@@ -83,12 +85,13 @@ static void leave_peer(int peer)
 static void terminated(void)
 {
     int peer = peer_gone();
-    if (watch.interrupted)
-        watch.interrupted(watch.self);
     if (peer >= 0)
         leave_peer(peer);
+    if (watch.interrupted) /* first of all: the launcher kills before long */
+        watch.interrupted(watch.self);
     if (watch.rank == 0)
         leave(S4D_EXIT_TIMEOUT, "ended by SIGTERM");
+    sleep(3); /* as long as ranks live, the launcher forwards what rank 0 writes */
     _exit(S4D_EXIT_TIMEOUT);
 }
 

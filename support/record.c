@@ -76,9 +76,11 @@ static bool is_recorded(const char *variable, bool reproducible)
 {
     if (!strchr(variable, '=') || is_secret(variable))
         return false;
-    /* SLURM's are other ones in every job. */
+    /* Those of launchers are other ones in every job. */
     return starts_with(variable, "SCALE4D_") || starts_with(variable, "OMP_") ||
-           (!reproducible && starts_with(variable, "SLURM_"));
+           starts_with(variable, "OPENBLAS_") || starts_with(variable, "NCCL_") ||
+           starts_with(variable, "MPIR_CVAR_") ||
+           (!reproducible && (starts_with(variable, "SLURM_") || starts_with(variable, "OMPI_")));
 }
 
 static int by_text(const void *a, const void *b)

@@ -174,8 +174,10 @@ static void iterate(struct s4d_train *t)
     if (!rc)
         rc = s4d_executor_finish(t->executor, &err);
     print_iterations(t, &printed);
-    if (rc)
+    if (rc) {
+        s4d_watch_stop();
         s4d_world_abort(t->world, &err);
+    }
 }
 
 static int finish(struct s4d_train *t)

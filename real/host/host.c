@@ -155,6 +155,20 @@ int64_t s4d_host_completed(const struct s4d_device *device)
     return n;
 }
 
+/* "with ranks 0, 2" of a collective's group; the first eight. */
+static void describe_group(const struct s4d_host *h, const struct s4d_op *op, char *text, int size)
+{
+    int members[8], n, at;
+    text[0] = '\0';
+    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE || op->c.collective.members > 8)
+        return;
+    n = s4d_group_members(&h->program->grid, h->rank, op->c.collective.axes, members);
+    at = snprintf(text, (size_t)size, " with rank%s", n > 2 ? "s" : "");
+    for (int i = 0; i < n; i++)
+        if (members[i] != h->rank)
+            at += snprintf(text + at, (size_t)(size - at), " %d", members[i]);
+}
+
 /* The first in the order of iterations and list: the others wait for it, or will. */
 void s4d_host_describe(const struct s4d_device *device, char *text, int size)
 {
@@ -175,7 +189,9 @@ void s4d_host_describe(const struct s4d_device *device, char *text, int size)
         return;
     }
     const struct s4d_op *op = &h->program->ops[best_index];
-    snprintf(text, (size_t)size, "%s %s (op %d, stream %s), iteration %d",
+    char group[128];
+    describe_group(h, op, group, sizeof group);
+    snprintf(text, (size_t)size, "%s %s (op %d, stream %s), iteration %d%s",
              s4d_op_kinds[op->kind].name, op->label.name, best_index, s4d_streams[op->stream].name,
-             best_iteration);
+             best_iteration, group);
 }

@@ -34,7 +34,7 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
 
 /* What this rank is doing, for messages; may be called by any thread while another runs the device.
  * The oldest op that has started and not completed, or that waits; its stream's name and index are
- * in the text: "all-reduce mlp.down (op 47, stream x), iteration 3". */
+ * in the text: "all-reduce mlp.down (op 47, stream x), iteration 3 with rank 1". */
 void s4d_host_describe(const struct s4d_device *device, char *text, int size);
 /* Ops completed since open, by all streams; of any thread. */
 int64_t s4d_host_completed(const struct s4d_device *device);

@@ -2,11 +2,13 @@
 #include "real/mpi/world.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/memory.h"
@@ -38,23 +40,40 @@ static int differs(struct s4d_error *err, const char *variable, int64_t found, c
                          "with srun --mpi=pmix or pmi2");
 }
 
+/* What the launcher's variables said before MPI started: Open MPI sets its own when it finds itself
+ * alone. -1: nothing. */
+struct claim {
+    int launcher;
+    int64_t rank, size, local_rank;
+};
+
 /* The first launcher whose variables are set is the one that started this process. */
-static int check_launcher(const struct s4d_world *w, struct s4d_error *err)
+static struct claim read_launcher(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        int64_t rank, size, local;
-        bool sized = number_of(launchers[i].size, &size);
-        if (!number_of(launchers[i].rank, &rank) ||
-            (strncmp(launchers[i].rank, "SLURM", 5) == 0 && !sized))
+        struct claim c = {(int)i, -1, -1, -1};
+        bool sized = number_of(launchers[i].size, &c.size);
+        bool slurm = strncmp(launchers[i].rank, "SLURM", 5) == 0;
+        if (!number_of(launchers[i].rank, &c.rank) || (slurm && !sized))
             continue;
-        if (rank != w->rank)
-            return differs(err, launchers[i].rank, rank, "rank", w->rank);
-        if (sized && size != w->size)
-            return differs(err, launchers[i].size, size, "this is one of", w->size);
-        if (number_of(launchers[i].local_rank, &local) && local != w->local_rank)
-            return differs(err, launchers[i].local_rank, local, "local rank", w->local_rank);
-        return 0;
+        if (!number_of(launchers[i].local_rank, &c.local_rank))
+            c.local_rank = -1;
+        return c;
     }
+    return (struct claim){-1, -1, -1, -1};
+}
+
+static int check_launcher(const struct s4d_world *w, const struct claim *c, struct s4d_error *err)
+{
+    if (c->launcher < 0)
+        return 0;
+    if (c->rank != w->rank)
+        return differs(err, launchers[c->launcher].rank, c->rank, "rank", w->rank);
+    if (c->size >= 0 && c->size != w->size)
+        return differs(err, launchers[c->launcher].size, c->size, "this is one of", w->size);
+    if (c->local_rank >= 0 && c->local_rank != w->local_rank)
+        return differs(err, launchers[c->launcher].local_rank, c->local_rank, "local rank",
+                       w->local_rank);
     return 0;
 }
 
@@ -83,6 +102,7 @@ static void find_neighbours(struct s4d_world *w)
 int s4d_world_open(struct s4d_world *w, int *argc, char ***argv, struct s4d_error *err)
 {
     int level;
+    struct claim claim = read_launcher();
     *w = (struct s4d_world){.comm = MPI_COMM_WORLD};
     if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
         return s4d_fail(err, S4D_EXIT_DEVICE, "MPI", "does not start");
@@ -92,7 +112,7 @@ int s4d_world_open(struct s4d_world *w, int *argc, char ***argv, struct s4d_erro
     if (gethostname(w->host, sizeof w->host - 1))
         snprintf(w->host, sizeof w->host, "unknown");
     find_neighbours(w);
-    return check_launcher(w, err);
+    return check_launcher(w, &claim, err);
 }
 
 void s4d_world_close(struct s4d_world *w)
@@ -149,9 +169,22 @@ int s4d_world_same(const struct s4d_world *w, const char *const *names, const ui
     return s4d_hint(err, "all ranks must be started with the same arguments, files and program");
 }
 
+/* What rank 0 sees others often see too: they leave it the word, and end with the job unless it
+ * goes on. SIGTERM is blocked (s4d_watch_prepare). */
+static void let_rank_0_speak(const struct s4d_world *w)
+{
+    const struct timespec patience = {.tv_nsec = 500000000};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    if (w->rank != 0 && sigtimedwait(&set, NULL, &patience) == SIGTERM)
+        _exit(S4D_EXIT_DEVICE);
+}
+
 void s4d_world_abort(const struct s4d_world *w, const struct s4d_error *err)
 {
     struct s4d_error named;
+    let_rank_0_speak(w);
     name_rank(w, err, &named);
     s4d_error_print(&named);
     fflush(stdout);

@@ -1,0 +1,205 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# scale4d-run from the command line: what it trains and records, what it refuses, how it ends.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.."
+    run4d=$PWD/build/scale4d-run
+    dir=$BATS_TEST_TMPDIR
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    mpirun=${MPIRUN:-mpirun}
+    tiny=(train --workload gpt-tiny --global-batch 8 --precision f32)
+}
+
+# ends STATUS TEXT... -- COMMAND...: it ends with STATUS and its messages hold every TEXT.
+ends() {
+    local want=$1 status=0 text
+    local texts=()
+    shift
+    while [ "$1" != -- ]; do
+        texts+=("$1")
+        shift
+    done
+    shift
+    timeout 60 "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
+    if [ "$status" -ne "$want" ]; then
+        echo "exit status $status, expected $want: $*"
+        cat "$dir/err"
+        return 1
+    fi
+    for text in "${texts[@]}"; do
+        grep -qF -- "$text" "$dir/err" "$dir/out" || { echo "no '$text' in:"; cat "$dir/err"; return 1; }
+    done
+}
+
+field() {
+    python3 -c "import json, sys; print(json.load(open('$dir/out'))$1)"
+}
+
+@test "four ranks and one give the same losses, which fall on a text" {
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --text README.md --learning-rate 0.003 --json
+    one=$(field "['loss']")
+    ends 0 -- "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x1x2x1 --text README.md \
+        --learning-rate 0.003 --json
+    four=$(field "['loss']")
+    python3 -c "
+a, b = $one, $four
+assert len(a) == 10 and a[-1] < a[0] - 0.5, a
+assert all(abs(x - y) <= 1e-5 * x for x, y in zip(a, b)), (a, b)"
+}
+
+@test "the record: all samples but the warm-up's, their median, the slowest rank, the parts' sum" {
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --iterations 7 --warmup 2 --json
+    python3 - "$dir/out" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["kind"] == "train" and r["gpus"] == 2 and r["grid"] == "2x1x1x1" and r["warmup"] == 2
+assert len(r["samples_s"]) == 5 and len(r["loss"]) == 7
+assert r["iteration_time_s"] == sorted(r["samples_s"])[2]
+assert r["slowest_rank"] in (0, 1) and not r["interrupted"]
+assert abs(sum(r["exposed_s"].values()) - r["iteration_time_s"]) < 1e-9
+assert r["tokens_per_s"] == 8 * 32 / r["iteration_time_s"]
+END
+}
+
+@test "two runs give the same bits, whoever drives the collectives" {
+    for progress in panels thread none; do
+        ends 0 -- "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x2x1x1 --iterations 3 --json \
+            --progress $progress
+        field "['loss'], json.load(open('$dir/out'))['grad_norm']" > "$dir/$progress"
+    done
+    cmp "$dir/panels" "$dir/thread"
+    cmp "$dir/panels" "$dir/none"
+}
+
+@test "weights saved on one grid are loaded on another" {
+    ends 0 -- "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x1x2x1 --iterations 3 \
+        --save "$dir/w.safetensors"
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x2x1x1 --iterations 0 \
+        --load "$dir/w.safetensors" --save "$dir/same.safetensors"
+    cmp "$dir/w.safetensors" "$dir/same.safetensors"
+}
+
+@test "initial weights depend on the seed alone" {
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 0 --save "$dir/one.safetensors"
+    ends 0 -- "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x1x2x1 --iterations 0 \
+        --save "$dir/four.safetensors"
+    cmp "$dir/one.safetensors" "$dir/four.safetensors"
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 0 --seed 2 --save "$dir/two.safetensors"
+    ! cmp -s "$dir/one.safetensors" "$dir/two.safetensors"
+}
+
+@test "the timeline has every op of every rank, with the streams' names" {
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x2x1 --iterations 2 \
+        --timeline "$dir/t.json"
+    build/scale4d schedule --workload gpt-tiny --gpus 2 --grid 1x1x2x1 --global-batch 8 \
+        --precision f32 --json > "$dir/program.json"
+    python3 - "$dir/t.json" "$dir/program.json" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+ops = json.load(open(sys.argv[2]))["ops"]
+spans = [e for e in events if e["ph"] == "X"]
+assert len(spans) == 2 * 2 * len(ops), (len(spans), len(ops))
+names = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert names == {o["stream"] for o in ops}, names
+assert all(e["dur"] >= 0 for e in spans)
+END
+}
+
+@test "refused: what the ranks were not told alike" {
+    ends 64 "command line: differs between rank 0 and rank 1" -- \
+        "$mpirun" -n 1 "$run4d" "${tiny[@]}" --grid 2x1x1x1 : \
+        -n 1 "$run4d" "${tiny[@]}" --grid 1x2x1x1
+}
+
+@test "refused: files that are not alike" {
+    mkdir -p "$dir/a" "$dir/b"
+    head -c 100000 /dev/zero | tr '\0' 'a' > "$dir/a/t.txt"
+    head -c 100000 /dev/zero | tr '\0' 'b' > "$dir/b/t.txt"
+    cat > "$dir/in" <<END
+#!/bin/sh
+cd $dir/\$1 && shift && SCALE4D_WORKLOADS=$PWD/workloads exec $run4d "\$@"
+END
+    chmod +x "$dir/in"
+    ends 64 "--text file: differs between rank 0 and rank 1" -- \
+        "$mpirun" -n 1 "$dir/in" a "${tiny[@]}" --grid 2x1x1x1 --text t.txt : \
+        -n 1 "$dir/in" b "${tiny[@]}" --grid 2x1x1x1 --text t.txt
+}
+
+@test "refused: a grid that is not the job's, a warm-up that leaves nothing, a token too large" {
+    ends 64 "--grid: expected a product of 2" -- \
+        "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x2x1x1
+    ends 64 "--warmup" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 3 --warmup 3
+    yes 'zz' | head -c 8000 > "$dir/tokens"
+    ends 65 "expected 0 to 255" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --tokens "$dir/tokens"
+    ends 65 "safetensors" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --load "$dir/tokens"
+}
+
+@test "a launcher that says something else than MPI" {
+    status=0
+    OMPI_COMM_WORLD_RANK=3 PMIX_RANK=3 timeout 60 "$run4d" "${tiny[@]}" --grid 1x1x1x1 \
+        > "$dir/out" 2> "$dir/err" || status=$?
+    [ "$status" -ne 0 ]
+    grep -q "the launcher says 3, MPI says rank 0" "$dir/err" || { cat "$dir/err"; false; }
+}
+
+@test "--check-finite names iteration, op and rank" {
+    ends 1 "--check-finite: iteration 1: op" "rank 0" -- \
+        "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --learning-rate 1000000 --clip-norm 0 \
+        --check-finite
+}
+
+# starts ARGUMENT...: a job of four ranks that would go on for hours; `job` is its launcher.
+starts() {
+    "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x1x2x1 --iterations 1000000 --json "$@" \
+        > "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
+    job=$!
+    sleep 3
+}
+
+# The process of rank 1, a child of the launcher.
+rank_1() {
+    for p in $(pgrep -f "scale4d-run train"); do
+        if tr '\0' '\n' < /proc/$p/environ 2> /dev/null | grep -qx OMPI_COMM_WORLD_RANK=1 &&
+            [ "$(ps -o ppid= -p "$p" | tr -d ' ')" = "$job" ]; then
+            echo "$p"
+        fi
+    done
+}
+
+# gone LAUNCHER: its exit status, within 30 s
+ended() {
+    local began=$SECONDS status=0
+    wait "$job" || status=$?
+    [ $((SECONDS - began)) -lt 30 ]
+    [ "$status" -ne 0 ]
+}
+
+@test "SIGKILL of a rank: the job ends, naming it and the ops that waited" {
+    "$mpirun" --version | grep -q 'Open MPI' || skip "this mpirun kills the other ranks at once"
+    starts
+    kill -KILL "$(rank_1)"
+    ended
+    grep -qE "rank [023] .*: rank 1 \(process [0-9]+\) is gone; waiting in .*\(op [0-9]+, stream" "$dir/err" ||
+        { cat "$dir/err"; false; }
+    ! pgrep -f "$dir" > /dev/null
+}
+
+@test "a rank that hangs: --timeout ends the job, naming the ops that waited" {
+    "$mpirun" --version | grep -q 'Open MPI' || skip "the variables of Open MPI find the rank"
+    starts --timeout "2 s"
+    kill -STOP "$(rank_1)"
+    ended
+    grep -qE "nothing has completed for 2\.[0-9] s \(--timeout\); waiting in .*\(op [0-9]+, stream" \
+        "$dir/err" || { cat "$dir/err"; false; }
+}
+
+@test "SIGTERM: the record of what was done" {
+    starts
+    kill -TERM "$job"
+    ended
+    [ "$(field "['interrupted']")" = True ]
+    [ "$(field "['completed'] > 1")" = True ]
+    [ "$(field "['iteration_time_s'] > 0")" = True ]
+}
