@@ -98,6 +98,32 @@ run_unit() { group "unit tests" unit build; }
 run_golden() { group "golden files" tests/golden.sh; }
 run_structure() { group "structure" bats --tap tests/structure; }
 run_e2e() { group "end to end" bats --tap tests/e2e; }
+# The other MPI than mpicc's, where it is: the same programs, built and run with it.
+second_mpi() {
+    case $("${MPICC:-mpicc}" -show 2>/dev/null) in *mpich*) echo openmpi ;; *) echo mpich ;; esac
+}
+grids() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    timeout 600 "$1" -n "$2" "$3/tests/real_grids"
+}
+run_real() {
+    local other
+    if [ -n "$(.ci/deps.sh quiet run 2>/dev/null)" ]; then
+        echo "== training on ranks: skipped, $(.ci/deps.sh quiet run 2>/dev/null | head -n 1)"
+        return
+    fi
+    group "build, MPI" build "gcc builds what needs MPI" all real-programs
+    group "kernels of the host" build/tests/real_kernels
+    group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
+    group "scale4d-run" bats --tap tests/real
+    other=$(second_mpi)
+    if command -v "mpicc.$other" "mpirun.$other" > /dev/null; then
+        group "build, $other" build "gcc builds with $other" BUILD=build/$other MPICC=mpicc.$other \
+            all real-programs
+        group "training on two ranks, $other" grids "mpirun.$other" 2 "build/$other"
+    fi
+}
 run_format() { group "format" single "clang-format" "$make" --no-print-directory format-check; }
 run_clang() {
     group "build, clang" build "clang builds everything" BUILD=build/fuzz CC=clang CXX=clang++ \
@@ -110,7 +136,7 @@ run_asan() {
     group "unit tests, ASan and UBSan" unit build/asan
 }
 
-for g in ${*:-build unit golden structure e2e format clang fuzz asan}; do
+for g in ${*:-build unit golden structure e2e real format clang fuzz asan}; do
     "run_$g"
 done
 echo "The output of every test is in $log."

@@ -55,6 +55,20 @@ void s4d_train_own_times(struct s4d_train *t, double *samples_s, struct s4d_trai
     free(end_s);
 }
 
+/* An iteration begins when the last rank has ended the one before. What this rank, which was faster
+ * then, waited until that moment is taken off its waiting, so that the parts sum to the iteration.
+ */
+static void start_with_the_last(struct s4d_account_iteration *a, double surplus_s)
+{
+    double waited_s = a->issue_s;
+    for (int s = 0; s < S4D_STREAMS; s++)
+        waited_s += s == S4D_STREAM_COMPUTE ? 0 : a->exposed_s[s];
+    double kept = waited_s > surplus_s ? 1 - surplus_s / waited_s : 0;
+    a->issue_s *= kept;
+    for (int s = 0; s < S4D_STREAMS; s++)
+        a->exposed_s[s] *= s == S4D_STREAM_COMPUTE ? 1 : kept;
+}
+
 int s4d_train_gather(struct s4d_train *t, double *samples_s, struct s4d_train_times *times,
                      struct s4d_error *err)
 {
@@ -79,8 +93,15 @@ int s4d_train_gather(struct s4d_train *t, double *samples_s, struct s4d_train_ti
                 chosen[0] = rank;
         chosen[1] = times->median;
     }
+    double iteration_s = times->n > 0 ? samples_s[times->median - t->warmup] : 0;
     MPI_Bcast(chosen, 2, MPI_INT, 0, t->world->comm);
+    MPI_Bcast(&iteration_s, 1, MPI_DOUBLE, 0, t->world->comm);
     struct s4d_account_iteration account = t->account.iterations[chosen[1]];
+    if (total > 0) {
+        double own_s = own[chosen[1]] - (chosen[1] > 0 ? own[chosen[1] - 1] : t->start_s);
+        if (own_s > iteration_s)
+            start_with_the_last(&account, own_s - iteration_s);
+    }
     MPI_Bcast(&account, (int)sizeof account, MPI_BYTE, chosen[0], t->world->comm);
     times->slowest_rank = chosen[0];
     times->account = account;

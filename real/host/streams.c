@@ -135,13 +135,18 @@ static int advance(struct s4d_host *h, int stream, bool *moved, struct s4d_error
     return 0;
 }
 
-static int poll(struct s4d_host *h, bool *moved, struct s4d_error *err)
+/* All streams once; at most until `waiting` (NULL: none), a compute op, may start. */
+static int poll(struct s4d_host *h, const struct s4d_host_item *waiting, bool *moved,
+                struct s4d_error *err)
 {
     *moved = false;
-    for (int stream = 0; stream < S4D_STREAMS; stream++)
-        if (stream != S4D_STREAM_COMPUTE && h->streams[stream].head < h->streams[stream].n &&
-            advance(h, stream, moved, err))
+    for (int stream = 0; stream < S4D_STREAMS; stream++) {
+        bool idle = stream == S4D_STREAM_COMPUTE || h->streams[stream].head == h->streams[stream].n;
+        if (!idle && advance(h, stream, moved, err))
             return -1;
+        if (!idle && waiting && waits_met(h, waiting))
+            break;
+    }
     return 0;
 }
 
@@ -157,15 +162,15 @@ void s4d_host_poll_from_kernel(void *self)
     double now_s = s4d_host_now_s(h);
     if (h->failed || now_s - h->polled_s < poll_period_s)
         return;
-    h->failed = poll(h, &moved, &h->error) != 0;
+    h->failed = poll(h, NULL, &moved, &h->error) != 0;
     h->polled_s = s4d_host_now_s(h);
 }
 
-/* What was just enqueued starts now if it can. */
+/* What was just enqueued starts now if it can; nobody is asked whether something has ended. */
 static void try_stream(struct s4d_host *h, int stream)
 {
     bool moved;
-    if (!h->failed)
+    if (!h->failed && !h->streams[stream].running)
         h->failed = advance(h, stream, &moved, &h->error) != 0;
 }
 
@@ -190,7 +195,7 @@ static void unlock(struct s4d_host *h)
 
 /* Nothing to do now: without a thread others are polled, with one it says when something changes.
  * Called and left with the lock held. */
-static int wait_for_change(struct s4d_host *h, int *idle)
+static int wait_for_change(struct s4d_host *h, const struct s4d_host_item *waiting, int *idle)
 {
     bool moved;
     if (h->threaded) {
@@ -199,9 +204,9 @@ static int wait_for_change(struct s4d_host *h, int *idle)
     }
     if (h->failed)
         return -1;
-    h->failed = poll(h, &moved, &h->error) != 0;
+    h->failed = poll(h, waiting, &moved, &h->error) != 0;
     *idle = moved ? 0 : *idle + 1;
-    if (*idle > 100) /* ranks may share cores */
+    if (*idle > 0) /* ranks may share cores */
         sched_yield();
     return h->failed ? -1 : 0;
 }
@@ -216,7 +221,7 @@ static int run_compute(struct s4d_host *h)
             continue;
         }
         while (!waits_met(h, item))
-            if (wait_for_change(h, &idle))
+            if (wait_for_change(h, item, &idle))
                 return -1;
         h->work.call = item->call;
         double start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
@@ -270,7 +275,7 @@ int s4d_host_drain(struct s4d_host *h, struct s4d_error *err)
     int idle = 0;
     lock(h);
     while (!h->failed && !all_empty(h))
-        wait_for_change(h, &idle);
+        wait_for_change(h, NULL, &idle);
     int rc = failure(h, err);
     unlock(h);
     return rc;
@@ -292,7 +297,7 @@ static void *progress_thread(void *self)
     while (!h->stop) {
         bool moved = false;
         if (!h->failed)
-            h->failed = poll(h, &moved, &h->error) != 0;
+            h->failed = poll(h, NULL, &moved, &h->error) != 0;
         if (moved || h->failed)
             pthread_cond_broadcast(&h->changed);
         if (!in_flight(h) || h->failed) {
