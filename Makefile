@@ -44,7 +44,7 @@ CLI := $(wildcard cli/*.c)
 # What needs MPI and CBLAS.
 RUN := $(wildcard real/*/*.c cli/run/*.c)
 REAL_TEST := $(wildcard tests/real/*.c)
-TEST_LIB := $(wildcard tests/lib/*.c)
+TEST_LIB := $(wildcard tests/lib/*.c tests/lib/*.cpp)
 UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d fabrics: the topologies known and the parameters each needs. */
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -22,11 +23,68 @@ static const struct s4d_option rows[] = {
 };
 static const struct s4d_option_group groups[] = {{"Options", rows, 0}, {0}};
 
-static void print(const struct s4d_fabric_kind *f, bool parameters)
+/* What stands for a parameter that a machine does not give. */
+static void format_missing(const struct s4d_fabric_parameter *p, char *text, size_t size)
+{
+    if (!p->optional)
+        snprintf(text, size, "required");
+    else if (p->choices)
+        snprintf(text, size, "%s", p->choices[(int)p->missing]);
+    else if (isinf(p->missing))
+        snprintf(text, size, "derived");
+    else
+        snprintf(text, size, "%g", p->missing);
+}
+
+static void format_range(const struct s4d_fabric_parameter *p, char *text, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; p->choices && p->choices[i] && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", i ? " | " : "", p->choices[i]);
+    if (!p->choices)
+        snprintf(text, size, "%g to %g", p->min, p->max);
+}
+
+static void print_wrapped(const char *text)
+{
+    int at = 0;
+    for (const char *word = text; *word;) {
+        int n = (int)strcspn(word, " ");
+        if (at > 0 && at + 1 + n > 98)
+            at = 0;
+        printf("%s%.*s", at ? " " : word == text ? "# " : "\n# ", n, word);
+        at += (at > 0) + n;
+        word += n + strspn(word + n, " ");
+    }
+    printf("\n");
+}
+
+/* The section of a machine file, with every key, what may stand there and what it means. */
+static void print_keys(const struct s4d_fabric_kind *f)
+{
+    if (f->description)
+        print_wrapped(f->description);
+    printf("# in a machine file, each value as { value: V, tag: T, source: S }, under `fabric:` "
+           "with\n#   topology: %s\n#   nodes: of the machine\n#   latency_s: end to end between "
+           "two devices of different nodes\n",
+           f->name);
+    printf("%-24s %-9s %-18s %s\n", "# key", "missing", "values", "meaning");
+    for (const struct s4d_fabric_parameter *p = f->parameter; p->key; p++) {
+        char missing[32], range[64];
+        format_missing(p, missing, sizeof missing);
+        format_range(p, range, sizeof range);
+        printf("%-24s %-9s %-18s %s\n", p->key, missing, range, p->summary);
+    }
+    printf("# in one line: synthetic:%s,nodes=64,nic=50GB/s,latency=2us,peak=312TFLOP/s\n",
+           f->example);
+    printf("# on another machine: --set fabric.topology=%s --set fabric.KEY=VALUE ...\n", f->name);
+}
+
+static void print(const struct s4d_fabric_kind *f, bool keys)
 {
     printf("%-16s %s\n", f->name, f->summary);
-    for (const struct s4d_fabric_parameter *p = f->parameter; parameters && p->key; p++)
-        printf("  %-24s %s\n", p->key, p->summary);
+    if (keys)
+        print_keys(f);
 }
 
 static json_t *describe(const struct s4d_fabric_kind *f)

@@ -63,6 +63,13 @@ static void add_points(json_t *values, const struct s4d_machine *m)
         json_object_set_new(entry, "size_bytes", numbers(c->x, c->n));
         json_object_set_new(entry, "part", numbers(c->y, c->n));
     }
+    for (int i = 0; i < m->fabric.n_parameters; i++) {
+        char key[64];
+        const struct s4d_parameter *p = &m->fabric.parameter[i];
+        snprintf(key, sizeof key, "fabric.%s", p->key);
+        if (p->word[0])
+            json_object_set_new(json_object_get(values, key), "value", json_string(p->word));
+    }
     json_t *attention = json_array();
     for (int i = 0; i < m->device.n_attention; i++) {
         const struct s4d_attention_row *a = &m->device.attention[i];

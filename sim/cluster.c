@@ -27,6 +27,11 @@ int s4d_cluster_room(const struct s4d_cluster *c, int64_t links, struct s4d_erro
                     c->n_nodes, (long long)(c->n_links + links), MOST_LINKS);
 }
 
+bool s4d_link_is_dead(const struct s4d_cluster *c, int link)
+{
+    return c->links[link].capacity_Bps == 0;
+}
+
 static void add_node_links(struct s4d_cluster *c)
 {
     const struct s4d_node *node = &c->machine->node;
@@ -185,6 +190,13 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
                        double *latency_s)
 {
     s4d_cluster_route_via(c, a, a, b, b, path, latency_s);
+}
+
+int s4d_device_on_rail(const struct s4d_cluster *c, int a)
+{
+    const struct s4d_node *node = &c->machine->node;
+    int nic = s4d_node_nic(c->node_state, a % node->devices);
+    return nic < 0 ? a % node->devices : node->nic[nic].device;
 }
 
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank)

@@ -7,7 +7,7 @@
 #include "support/machine.h" /* for: struct s4d_machine */
 
 struct s4d_link {
-    double capacity_Bps;
+    double capacity_Bps; /* 0: dead, no way crosses it */
     const char
         *kind; /* "nvlink", "nic-out", "group-out": for printing, and the colour links start with */
 };
@@ -33,6 +33,7 @@ void s4d_cluster_destroy(struct s4d_cluster *c);
 int s4d_cluster_room(const struct s4d_cluster *c, int64_t links, struct s4d_error *err);
 /* Adds a directed link; for fabrics (sim/fabric.h). Returns its index. */
 int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind);
+bool s4d_link_is_dead(const struct s4d_cluster *c, int link);
 char *s4d_link_name(const struct s4d_cluster *c, int link); /* "n12.gpu0->gpu3", caller frees */
 
 /* Weighted links, appended to. */
@@ -53,6 +54,9 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
  * plain route. */
 void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
                            struct s4d_path *path, double *latency_s);
+
+/* The local device on which the NIC hangs that device a leaves its node through. */
+int s4d_device_on_rail(const struct s4d_cluster *c, int a);
 
 /* Rank to device by the placement: node-major, inside a node by the machine's rank_to_device. */
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank);

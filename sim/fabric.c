@@ -6,8 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/nearest.h"
+
 const struct s4d_fabric_kind *const s4d_fabrics[] = {&s4d_fabric_single_switch,
-                                                     &s4d_fabric_dragonfly, NULL};
+                                                     &s4d_fabric_fat_tree,
+                                                     &s4d_fabric_rail_optimised,
+                                                     &s4d_fabric_dragonfly,
+                                                     &s4d_fabric_torus,
+                                                     &s4d_fabric_ring,
+                                                     NULL};
 
 const struct s4d_fabric_kind *s4d_fabric_find(const char *name)
 {
@@ -23,11 +30,13 @@ static int fail_at(const struct s4d_machine *m, int line, const char *key, struc
                    const char *text)
 {
     char where[512];
-    if (line > 0)
+    if (line == S4D_LINE_SET)
+        snprintf(where, sizeof where, "--set fabric.%s", key);
+    else if (line > 0)
         snprintf(where, sizeof where, "%s:%d: fabric.%s", m->file, line, key);
     else
         snprintf(where, sizeof where, "%s: fabric.%s", m->name, key);
-    return s4d_fail(err, S4D_EXIT_DATA, where, "%s", text);
+    return s4d_fail(err, line == S4D_LINE_SET ? S4D_EXIT_USAGE : S4D_EXIT_DATA, where, "%s", text);
 }
 
 static const struct s4d_parameter *find(const struct s4d_machine *m, const char *key)
@@ -39,10 +48,62 @@ static const struct s4d_parameter *find(const struct s4d_machine *m, const char 
     return NULL;
 }
 
-static bool is_count(const char *key)
+/* Of the word among the choices; -1: none of them. */
+static int choice(const struct s4d_fabric_parameter *want, const char *word)
 {
-    size_t n = strlen(key);
-    return n < 4 || strcmp(key + n - 4, "_Bps") != 0;
+    for (int i = 0; want->choices[i]; i++)
+        if (strcmp(want->choices[i], word) == 0)
+            return i;
+    return -1;
+}
+
+double s4d_fabric_value(const struct s4d_machine *m, const char *key)
+{
+    const struct s4d_fabric_parameter *want = s4d_fabric_find(m->fabric.topology)->parameter;
+    while (want->key && strcmp(want->key, key) != 0)
+        want++;
+    S4D_ASSERT(want->key, "a %s has no parameter %s", m->fabric.topology, key);
+    const struct s4d_parameter *p = find(m, key);
+    S4D_ASSERT(p || want->optional, "%s is missing", key);
+    if (!p)
+        return want->missing;
+    return want->choices ? choice(want, p->word) : p->value.value;
+}
+
+static bool is_whole(const struct s4d_fabric_parameter *want)
+{
+    size_t n = strlen(want->key);
+    return !want->real && (n < 4 || strcmp(want->key + n - 4, "_Bps") != 0);
+}
+
+static int check_word(const struct s4d_machine *m, const struct s4d_fabric_parameter *want,
+                      const struct s4d_parameter *p, struct s4d_error *err)
+{
+    char text[256], known[128] = "";
+    size_t n = 0;
+    if (choice(want, p->word) >= 0)
+        return 0;
+    for (int i = 0; want->choices[i] && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", want->choices[i]);
+    if (p->word[0])
+        snprintf(text, sizeof text, "expected one of %s; found '%s'", known, p->word);
+    else
+        snprintf(text, sizeof text, "expected one of %s; found %g", known, p->value.value);
+    return fail_at(m, p->line, want->key, err, text);
+}
+
+static int check_number(const struct s4d_machine *m, const struct s4d_fabric_parameter *want,
+                        const struct s4d_parameter *p, struct s4d_error *err)
+{
+    char text[256], found[40];
+    double v = p->value.value;
+    if (v >= want->min && v <= want->max && !(is_whole(want) && v != floor(v)))
+        return 0;
+    snprintf(found, sizeof found, "%g", v);
+    snprintf(text, sizeof text, "expected a %s from %g to %g, found %s",
+             is_whole(want) ? "whole number" : "value", want->min, want->max,
+             p->word[0] ? p->word : found);
+    return fail_at(m, p->line, want->key, err, text);
 }
 
 static int check_parameter(const struct s4d_machine *m, const struct s4d_fabric_parameter *want,
@@ -50,34 +111,37 @@ static int check_parameter(const struct s4d_machine *m, const struct s4d_fabric_
 {
     char text[256];
     const struct s4d_parameter *p = find(m, want->key);
-    if (!p) {
-        snprintf(text, sizeof text, "missing: a %s needs it (%s)", m->fabric.topology,
-                 want->summary);
-        return fail_at(m, m->fabric.line, want->key, err, text);
-    }
-    double v = p->value.value;
-    if (!(v >= want->min && v <= want->max) || (is_count(want->key) && v != floor(v))) {
-        snprintf(text, sizeof text, "expected a %s from %g to %g, found %g",
-                 is_count(want->key) ? "whole number" : "value", want->min, want->max, v);
-        return fail_at(m, p->line, want->key, err, text);
-    }
-    return 0;
+    if (p)
+        return want->choices ? check_word(m, want, p, err) : check_number(m, want, p, err);
+    if (want->optional)
+        return 0;
+    snprintf(text, sizeof text, "missing: a %s needs it (%s)", m->fabric.topology, want->summary);
+    return fail_at(m, m->fabric.line, want->key, err, text);
+}
+
+static int unknown_parameter(const struct s4d_machine *m, const struct s4d_fabric_kind *kind,
+                             const struct s4d_parameter *p, struct s4d_error *err)
+{
+    const char *known[S4D_FABRIC_PARAMETERS];
+    char text[160];
+    int n = 0;
+    for (; kind->parameter[n].key; n++)
+        known[n] = kind->parameter[n].key;
+    snprintf(text, sizeof text, "unknown key: a %s has no such parameter (`scale4d fabrics %s`)",
+             kind->name, kind->name);
+    fail_at(m, p->line, p->key, err, text);
+    return s4d_hint_nearest(err, p->key, known, n);
 }
 
 static int check_unknown(const struct s4d_machine *m, const struct s4d_fabric_kind *kind,
                          struct s4d_error *err)
 {
     for (int i = 0; i < m->fabric.n_parameters; i++) {
-        const struct s4d_parameter *p = &m->fabric.parameter[i];
         bool known = false;
         for (int j = 0; kind->parameter[j].key; j++)
-            known = known || strcmp(kind->parameter[j].key, p->key) == 0;
-        if (!known) {
-            char text[128];
-            snprintf(text, sizeof text, "unknown key: a %s has no such parameter", kind->name);
-            fail_at(m, p->line, p->key, err, text);
-            return s4d_hint(err, "`scale4d fabrics %s` lists what it has", kind->name);
-        }
+            known = known || strcmp(kind->parameter[j].key, m->fabric.parameter[i].key) == 0;
+        if (!known)
+            return unknown_parameter(m, kind, &m->fabric.parameter[i], err);
     }
     return 0;
 }

@@ -81,10 +81,12 @@ static void set_hash(struct s4d_machine *m, const char *text, size_t n, const ch
 static int finish(struct s4d_machine *m, const char *text, size_t n, const char *const *set,
                   int n_set, struct s4d_error *err)
 {
-    for (int i = 0; i < n_set; i++) {
-        if (s4d_machine_override(m, set[i], err))
+    for (int i = 0; i < n_set; i++)
+        if (s4d_machine_override_topology(m, set[i], err) < 0)
             return -1;
-    }
+    for (int i = 0; i < n_set; i++)
+        if (strncmp(set[i], "fabric.topology=", 16) != 0 && s4d_machine_override(m, set[i], err))
+            return -1;
     set_hash(m, text, n, set, n_set);
     return 0;
 }

@@ -164,13 +164,15 @@ struct s4d_node {
     struct s4d_origin layout; /* of devices, links, nics and rank_to_device */
 };
 
-/* Fabric parameters are a list of named numbers; each topology says which it needs (sim/fabric.h).
- */
+/* Fabric parameters are a list of named numbers and words; each topology says which it needs
+ * (sim/fabric.h). */
 struct s4d_parameter {
     char key[48];
-    struct s4d_quantity value;
-    int line; /* in the machine's file, 0: none */
+    char word[32];             /* "adaptive"; "": a number */
+    struct s4d_quantity value; /* NAN for a word */
+    int line;                  /* in the machine's file, 0: none, S4D_LINE_SET: --set */
 };
+enum { S4D_LINE_SET = -1 };
 struct s4d_fabric {
     char topology[32];
     int nodes;
@@ -195,8 +197,9 @@ struct s4d_machine {
 /* NAME (of a file in the machines folder), a path that ends in .yaml, or "synthetic:key=value,...".
  * set: "key=value" overrides, n_set of them (keys as s4d_machine_print writes them; such a value
  * has tag assumed and source "--set"). 0, or -1: unknown machine 65, bad key or value with
- * file:line, a bad override 64. Which parameters the fabric needs is checked by s4d_fabric_check
- * (sim/fabric.h). */
+ * file:line, a bad override 64. An override "fabric.topology=NAME" comes first, and drops the
+ * parameters of the topology before; other "fabric." keys that the machine lacks are added. Which
+ * parameters the fabric needs is checked by s4d_fabric_check (sim/fabric.h). */
 int s4d_machine_load(struct s4d_machine *m, const char *name, const char *const *set, int n_set,
                      struct s4d_error *err);
 /* The same from n bytes of YAML; file is for messages and the machine's name. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/machine_fields.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,28 @@ void s4d_quantity_set(struct s4d_quantity *q, double value, enum s4d_tag tag, co
     char *copy = s4d_strdup(source); /* before the free: source may be q's own */
     free(q->source);
     *q = (struct s4d_quantity){value, tag, copy};
+}
+
+bool s4d_is_word(const char *text)
+{
+    return isalpha((unsigned char)text[0]) && strcmp(text, "unlimited") != 0;
+}
+
+int s4d_parameter_set(struct s4d_parameter *p, const char *text, enum s4d_tag tag,
+                      const char *source, struct s4d_error *err)
+{
+    double value = NAN;
+    p->word[0] = '\0';
+    if (s4d_is_word(text)) {
+        if (strlen(text) >= sizeof p->word)
+            return s4d_fail(err, S4D_EXIT_DATA, "", "expected at most %zu letters, found %zu",
+                            sizeof p->word - 1, strlen(text));
+        snprintf(p->word, sizeof p->word, "%s", text);
+    } else if (s4d_parse_quantity(p->key, text, &value, err)) {
+        return -1;
+    }
+    s4d_quantity_set(&p->value, value, tag, source);
+    return 0;
 }
 
 double s4d_curve_value(const struct s4d_curve *curve, double x)

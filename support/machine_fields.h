@@ -31,12 +31,22 @@ void s4d_format_quantity(const char *key, double value, char *text, size_t size)
 /* Whether a value lies in the field's range; else -1 (exit 65). */
 int s4d_field_check(const struct s4d_machine_field *field, double value, struct s4d_error *err);
 
+/* Whether text is a word, as fabric parameters may be ("adaptive"): it starts with a letter. */
+bool s4d_is_word(const char *text);
+/* Sets a parameter to a number in the unit of its key's suffix, or to a word. 0, or -1 (exit 65).
+ */
+int s4d_parameter_set(struct s4d_parameter *p, const char *text, enum s4d_tag tag,
+                      const char *source, struct s4d_error *err);
+
 void s4d_quantity_set(struct s4d_quantity *q, double value, enum s4d_tag tag, const char *source);
 
 /* Each of these: 0, or -1 with *err. */
 int s4d_machine_read(struct s4d_machine *m, const char *file, const char *text, size_t n,
                      struct s4d_error *err);
 int s4d_machine_synthetic(struct s4d_machine *m, const char *line, struct s4d_error *err);
+/* 1: the setting is "fabric.topology=NAME" and was taken, 0: it is another, -1: *err. */
+int s4d_machine_override_topology(struct s4d_machine *m, const char *setting,
+                                  struct s4d_error *err);
 int s4d_machine_override(struct s4d_machine *m, const char *setting, struct s4d_error *err);
 
 #endif

@@ -133,7 +133,11 @@ static void walk_fabric(const struct s4d_machine *m, const struct walk *w)
     walk_fields(m, "fabric", w);
     for (int i = 0; i < f->n_parameters; i++) {
         char *key = s4d_asprintf("fabric.%s", f->parameter[i].key);
-        see(w, key, key, &f->parameter[i].value);
+        const struct s4d_parameter *p = &f->parameter[i];
+        if (p->word[0])
+            see_structure(w, key, p->value.tag, p->value.source, p->word);
+        else
+            see(w, key, key, &p->value);
         free(key);
     }
 }

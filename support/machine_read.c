@@ -203,9 +203,19 @@ static int read_parameter(struct s4d_fabric *f, const struct s4d_yaml_node *chil
         return s4d_yaml_fail(child, err, "unknown key");
     if (child->kind != S4D_YAML_MAPPING)
         return s4d_yaml_fail(child, err, "expected { value: ..., tag: ..., source: ... }");
+    const struct s4d_yaml_node *value;
+    struct s4d_error inner = {0};
+    enum s4d_tag tag;
+    char *source = NULL;
     snprintf(p->key, sizeof p->key, "%s", child->key);
     p->line = child->line;
-    return s4d_read_quantity(child, p->key, &p->value, err);
+    if (s4d_read_only(child, quantity_keys, 3, err) ||
+        s4d_read_child(child, "value", S4D_YAML_SCALAR, &value, err) ||
+        s4d_read_origin(child, &tag, &source, err))
+        return -1;
+    int rc = s4d_parameter_set(p, value->text, tag, source, &inner);
+    free(source);
+    return rc ? relay(child, &inner, err) : 0;
 }
 
 /* topology, nodes, latency_s; every other key is a parameter of the topology, checked by the

@@ -74,11 +74,54 @@ static int set_link(struct s4d_machine *m, const char *key, const char *text, st
     return found;
 }
 
+/* A parameter that the machine lacks is added: the registry of fabrics judges it. */
+static int set_parameter(struct s4d_fabric *f, const char *key, const char *text,
+                         struct s4d_error *err)
+{
+    int i = 0;
+    while (i < f->n_parameters && strcmp(f->parameter[i].key, key + 7) != 0)
+        i++;
+    if (i == f->n_parameters) {
+        if (strlen(key + 7) >= sizeof f->parameter->key)
+            return 0;
+        f->parameter = s4d_realloc(f->parameter, ((size_t)i + 1) * sizeof *f->parameter);
+        f->parameter[i] = (struct s4d_parameter){.line = S4D_LINE_SET};
+        snprintf(f->parameter[i].key, sizeof f->parameter->key, "%s", key + 7);
+        f->n_parameters++;
+    }
+    if (s4d_parameter_set(&f->parameter[i], text, S4D_TAG_ASSUMED, override_source, err))
+        return fail_at(err, key);
+    f->parameter[i].line = S4D_LINE_SET;
+    return 1;
+}
+
+static void drop_parameters(struct s4d_fabric *f)
+{
+    for (int i = 0; i < f->n_parameters; i++)
+        free(f->parameter[i].value.source);
+    f->n_parameters = 0;
+}
+
+int s4d_machine_override_topology(struct s4d_machine *m, const char *setting, struct s4d_error *err)
+{
+    static const char key[] = "fabric.topology=";
+    if (strncmp(setting, key, sizeof key - 1) != 0)
+        return 0;
+    const char *name = setting + sizeof key - 1;
+    if (!s4d_is_word(name) || strlen(name) >= sizeof m->fabric.topology)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--set fabric.topology",
+                        "expected the name of a topology, found %s", s4d_quote(name).text);
+    if (strcmp(name, m->fabric.topology) != 0)
+        drop_parameters(&m->fabric);
+    snprintf(m->fabric.topology, sizeof m->fabric.topology, "%s", name);
+    m->fabric.line = S4D_LINE_SET;
+    return 1;
+}
+
 static int set_fabric(struct s4d_machine *m, const char *key, const char *text,
                       struct s4d_error *err)
 {
     struct s4d_fabric *f = &m->fabric;
-    double value;
     int64_t nodes;
     if (strcmp(key, "fabric.nodes") == 0) {
         if (s4d_parse_int(text, 1, 1 << 20, &nodes, err))
@@ -88,15 +131,7 @@ static int set_fabric(struct s4d_machine *m, const char *key, const char *text,
         f->nodes_origin = (struct s4d_origin){S4D_TAG_ASSUMED, s4d_strdup(override_source)};
         return 1;
     }
-    for (int i = 0; i < f->n_parameters && strncmp(key, "fabric.", 7) == 0; i++) {
-        if (strcmp(f->parameter[i].key, key + 7) != 0)
-            continue;
-        if (parse(key, text, NULL, &value, err))
-            return -1;
-        s4d_quantity_set(&f->parameter[i].value, value, S4D_TAG_ASSUMED, override_source);
-        return 1;
-    }
-    return 0;
+    return strncmp(key, "fabric.", 7) == 0 ? set_parameter(f, key, text, err) : 0;
 }
 
 struct keys {

@@ -230,17 +230,15 @@ static int make_fabric(struct s4d_machine *m, struct line *l, struct s4d_error *
     f->parameter = s4d_calloc((size_t)l->n + 1, sizeof *f->parameter);
     for (int i = 0; i < l->n; i++) {
         struct s4d_parameter *p = &f->parameter[f->n_parameters];
-        double value;
         if (l->used[i])
             continue;
         if (strlen(l->key[i]) >= sizeof p->key) {
             s4d_fail(err, S4D_EXIT_DATA, "", "unknown key");
             return at(err, l->key[i]);
         }
-        if (s4d_parse_quantity(l->key[i], l->value[i], &value, err))
-            return at(err, l->key[i]);
         snprintf(p->key, sizeof p->key, "%s", l->key[i]);
-        s4d_quantity_set(&p->value, value, S4D_TAG_ASSUMED, line_source);
+        if (s4d_parameter_set(p, l->value[i], S4D_TAG_ASSUMED, line_source, err))
+            return at(err, l->key[i]);
         f->n_parameters++;
     }
     return 0;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/fabric.h"
 #include "support/memory.h"
 
 void s4d_layout_create(struct s4d_layout *layout, const struct s4d_cluster *c, const int *devices,
@@ -287,7 +288,11 @@ void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algo
 void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b)
 {
     double latency_s; /* steps are paid by the library's rule, not by the links' */
-    if (a != b)
+    if (a == b)
+        return;
+    if (c->fabric->rails)
+        s4d_cluster_route_via(c, a, a, b, s4d_device_on_rail(c, a), &channel->path, &latency_s);
+    else
         s4d_cluster_route(c, a, b, &channel->path, &latency_s);
 }
 

@@ -39,7 +39,8 @@ void s4d_rings_free(struct s4d_rings *rings);
 /* n channels of equal shares with empty paths, and the group's shape. */
 void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algorithm,
                        const struct s4d_layout *layout, int members, int n);
-/* Adds the way from device a to device b to a channel's path (nothing when they are the same). */
+/* Adds the way from device a to device b to a channel's path (nothing when they are the same). On a
+ * fabric with rails it enters b's node through the NIC of the number that it left a's through. */
 void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b);
 /* What the channels' paths need when nothing else runs, in seconds for each byte of the
  * collective's volume: the tightest link's share of it, over its capacity. */

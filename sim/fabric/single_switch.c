@@ -27,6 +27,7 @@ static char *link_name(const struct s4d_cluster *c, int link)
 const struct s4d_fabric_kind s4d_fabric_single_switch = {
     .name = "single-switch",
     .summary = "one non-blocking switch: only the NICs limit",
+    .example = "topology=single-switch",
     .create = create,
     .route = route,
     .link_name = link_name,

@@ -23,7 +23,8 @@ static void use(const struct s4d_machine *m)
     struct s4d_error err = {0};
     s4d_machine_visit(m, visit, NULL);
     if (s4d_cluster_create(&c, m, m->fabric.nodes < 4 ? m->fabric.nodes : 4, &err)) {
-        S4D_ASSERT(err.text[0] && err.exit == S4D_EXIT_DATA, "'%s'", err.text);
+        S4D_ASSERT(err.text[0] && (err.exit == S4D_EXIT_DATA || err.exit == S4D_EXIT_USAGE), "'%s'",
+                   err.text);
         return;
     }
     for (int b = 1; b < c.n_devices && b < 64; b++) {

@@ -292,7 +292,7 @@ static void test_refused(void **state)
     static const struct {
         const char *line, *where, *text;
     } cases[] = {
-        {"topology=torus", "fabric.topology", "unknown topology"},
+        {"topology=hypercube", "fabric.topology", "unknown topology"},
         {"topology=single-switch,groups=4", "fabric.groups", "unknown key"},
         {"topology=dragonfly,groups=4", "fabric.nodes_per_group", "missing"},
         {"topology=dragonfly,groups=1,nodes_per_group=1,switches_per_group=2,switches_per_node=1,"

@@ -312,7 +312,7 @@ static void test_synthetic_refused(void **state)
         {"synthetic:" GOOD ",library=mpi", "nccl or ideal"},
         {"synthetic:" GOOD ",memory", "key=value"},
         {"synthetic:" GOOD ",memory=0GB", "more than 0"},
-        {"synthetic:" GOOD ",groups=four", "expected"},
+        {"synthetic:" GOOD ",groups=4four", "expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct s4d_machine m;
