@@ -73,7 +73,7 @@ static void print_keys(const struct s4d_fabric_kind *f)
         char missing[32], range[64];
         format_missing(p, missing, sizeof missing);
         format_range(p, range, sizeof range);
-        printf("%-24s %-9s %-18s %s\n", p->key, missing, range, p->summary);
+        printf("  %-22s %-9s %-18s %s\n", p->key, missing, range, p->summary);
     }
     printf("# in one line: synthetic:%s,nodes=64,nic=50GB/s,latency=2us,peak=312TFLOP/s\n",
            f->example);

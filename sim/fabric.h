@@ -22,6 +22,26 @@ struct s4d_fabric_parameter {
     double missing;             /* INFINITY: a value found from others, as summary says */
 };
 
+#define S4D_REQUIRED(k, text, least, most)                                                         \
+    {                                                                                              \
+        .key = k, .summary = text, .min = least, .max = most                                       \
+    }
+#define S4D_OPTIONAL(k, text, least, most, value)                                                  \
+    {                                                                                              \
+        .key = k, .summary = text, .min = least, .max = most, .optional = true, .missing = value   \
+    }
+/* A ratio: any number. */
+#define S4D_RATIO(k, text, least, most, value)                                                     \
+    {                                                                                              \
+        .key = k, .summary = text, .min = least, .max = most, .real = true, .optional = true,      \
+        .missing = value                                                                           \
+    }
+/* One of several words; without it, the first. */
+#define S4D_WORD(k, text, words)                                                                   \
+    {                                                                                              \
+        .key = k, .summary = text, .choices = words, .optional = true                              \
+    }
+
 enum { S4D_FABRIC_PARAMETERS = 9 };
 struct s4d_fabric_kind {
     const char *name, *summary;

@@ -78,11 +78,11 @@ const struct s4d_fabric_kind s4d_fabric_rail_optimised = {
     .example = "topology=rail-optimised,nodes_per_unit=32,oversubscription=2",
     .parameter =
         {
-            {"nodes_per_unit", "nodes of a scalable unit: NICs on a leaf", 1, 1 << 16},
-            {"units", "scalable units of the machine (as many as its nodes need)", 1, 1e6,
-             .optional = true, .missing = INFINITY},
-            {"oversubscription", "bandwidth of a leaf's NICs over that of its uplinks", 0.01, 1000,
-             .real = true, .optional = true, .missing = 1},
+            S4D_REQUIRED("nodes_per_unit", "nodes of a scalable unit: NICs on a leaf", 1, 1 << 16),
+            S4D_OPTIONAL("units", "scalable units of the machine (as many as its nodes need)", 1,
+                         1e6, INFINITY),
+            S4D_RATIO("oversubscription", "bandwidth of a leaf's NICs over that of its uplinks",
+                      0.01, 1000, 1),
         },
     .room = room,
     .create = create,

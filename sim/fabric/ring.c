@@ -17,7 +17,7 @@ const struct s4d_fabric_kind s4d_fabric_ring = {
     .example = "topology=ring,link_bandwidth_Bps=50GB/s",
     .parameter =
         {
-            {"link_bandwidth_Bps", "between two neighbours, per direction", 1, 1e15},
+            S4D_REQUIRED("link_bandwidth_Bps", "between two neighbours, per direction", 1, 1e15),
         },
     .create = create,
     .destroy = s4d_torus_destroy,

@@ -147,13 +147,11 @@ const struct s4d_fabric_kind s4d_fabric_torus = {
     .example = "topology=torus,size_x=4,size_y=4,size_z=4,link_bandwidth_Bps=50GB/s",
     .parameter =
         {
-            {"size_x", "routers along x", 1, 1e6},
-            {"size_y", "routers along y", 1, 1e6},
-            {"size_z", "routers along z; 1: two dimensions", 1, 1e6, .optional = true,
-             .missing = 1},
-            {"ends", "wrapped: a torus; open: a mesh", .choices = shapes, .optional = true,
-             .missing = 0},
-            {"link_bandwidth_Bps", "between two neighbours, per direction", 1, 1e15},
+            S4D_REQUIRED("size_x", "routers along x", 1, 1e6),
+            S4D_REQUIRED("size_y", "routers along y", 1, 1e6),
+            S4D_OPTIONAL("size_z", "routers along z; 1: two dimensions", 1, 1e6, 1),
+            S4D_WORD("ends", "wrapped: a torus; open: a mesh", shapes),
+            S4D_REQUIRED("link_bandwidth_Bps", "between two neighbours, per direction", 1, 1e15),
         },
     .room = room,
     .create = create,

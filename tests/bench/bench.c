@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/cluster.h"
 #include "support/memory.h"
 #include "support/record.h"
 
@@ -203,6 +204,73 @@ static void accuracy(const char *figure, const char *workload, int gpus, double 
     free(command);
 }
 
+/* Ways between random devices, for half a second. */
+static double routes_per_s(const struct s4d_cluster *c)
+{
+    struct s4d_path path = {0};
+    uint32_t seed = 1;
+    double start_s = now_s(), latency_s;
+    long queries = 0;
+    while (queries % 1000 != 0 || now_s() - start_s < 0.5) {
+        seed = seed * 1664525u + 1013904223u;
+        int a = (int)(seed >> 8) % c->n_devices;
+        seed = seed * 1664525u + 1013904223u;
+        int b = (int)(seed >> 8) % c->n_devices;
+        path.n = 0;
+        if (a != b)
+            s4d_cluster_route(c, a, b, &path, &latency_s);
+        queries++;
+    }
+    s4d_path_free(&path);
+    return (double)queries / (now_s() - start_s);
+}
+
+static void fabric_line(const char *name, const char *fabric)
+{
+    struct s4d_error err = {0};
+    struct s4d_machine m;
+    struct s4d_cluster c;
+    char *line = s4d_asprintf("synthetic:nodes=4096,devices_per_node=8,link=100GB/s,nic=50GB/s,"
+                              "latency=2us,peak=1TFLOP/s,topology=%s",
+                              fabric);
+    double start_s = now_s();
+    if (s4d_machine_load(&m, line, NULL, 0, &err) || s4d_cluster_create(&c, &m, 4096, &err)) {
+        printf("  failed: %s: %s\n", err.where, err.text);
+    } else {
+        double built_s = now_s() - start_s;
+        printf("  %-22s %7.4f %9d %12.2f\n", name, built_s, c.n_links, routes_per_s(&c) / 1e6);
+        s4d_cluster_destroy(&c);
+        s4d_machine_free(&m);
+    }
+    free(line);
+}
+
+static void fabrics(void)
+{
+    static const char *const rows[][2] = {
+        {"single switch", "single-switch"},
+        {"fat tree, adaptive", "fat-tree,levels=3,nics_per_leaf=32,leaves_per_pod=16"},
+        {"fat tree, d-mod-k",
+         "fat-tree,levels=3,nics_per_leaf=32,leaves_per_pod=16,routing=d-mod-k"},
+        {"rail-optimised", "rail-optimised,nodes_per_unit=32,oversubscription=2"},
+        {"dragonfly, adaptive",
+         "dragonfly,groups=64,nodes_per_group=64,switches_per_group=32,switches_per_node=8,"
+         "local_links_per_switch=31,global_links_per_group=252,link_bandwidth_Bps=25GB/s"},
+        {"dragonfly, minimal",
+         "dragonfly,groups=64,nodes_per_group=64,switches_per_group=32,switches_per_node=8,"
+         "local_links_per_switch=31,global_links_per_group=252,link_bandwidth_Bps=25GB/s,"
+         "routing=minimal"},
+        {"torus 16 x 16 x 16", "torus,size_x=16,size_y=16,size_z=16,link_bandwidth_Bps=50GB/s"},
+        {"ring of 4096", "ring,link_bandwidth_Bps=50GB/s"},
+    };
+    printf("Fabrics at 4,096 nodes of 8 devices (aim: built under 2 s)\n"
+           "  fabric                   built     links    ways of two\n"
+           "                             (s)              devices (1e6/s)\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        fabric_line(rows[i][0], rows[i][1]);
+    printf("\n");
+}
+
 int main(int argc, char **argv)
 {
     json_t *provenance = s4d_provenance(argc, argv);
@@ -211,6 +279,7 @@ int main(int argc, char **argv)
     printf("# wall: whole runs of build/scale4d, start-up included; %ld processors here\n\n",
            sysconf(_SC_NPROCESSORS_ONLN));
     ring();
+    fabrics();
     growth();
     printf("Accuracy (aim with axonn-sc24: within 15 %%, nothing fitted to these points)\n");
     accuracy("2502.08145/weak-scaling", "gpt-40b", 4096, 620.1);

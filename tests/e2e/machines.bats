@@ -51,11 +51,41 @@ load lib
     refuses 65 "cut.yaml:" -- machines "$dir/cut.yaml"
 }
 
+@test "fabrics: every one builds from the line and from the --set that its page names" {
+    names=$("$s4d" fabrics | awk '{print $1}')
+    [ "$(echo "$names" | wc -l)" -ge 6 ]
+    for name in $names; do
+        "$s4d" fabrics "$name" > "$dir/page"
+        line=$(grep -o 'synthetic:.*' "$dir/page")
+        "$s4d" route --machine "$line" 0 63 | grep -q '^n63.nic0.in '
+        sets=$(echo "$line" | grep -o 'topology=.*,nodes=' | sed 's/,nodes=$//' | tr ',' '\n' | sed 's/^/--set fabric./')
+        # shellcheck disable=SC2086
+        "$s4d" route --machine "$one_line" $sets 0 63 | grep -q '^n63.nic0.in '
+    done
+}
+
+@test "fabrics: --set changes the topology of a machine, and refuses what it does not have" {
+    tree=(--set fabric.topology=fat-tree --set fabric.nics_per_leaf=32)
+    "$s4d" route --machine perlmutter "${tree[@]}" --set fabric.oversubscription=4 0 4095 |
+        grep -qE '^leaf0.out +leaf-out +200.0 GB/s'
+    "$s4d" machines perlmutter "${tree[@]}" --set fabric.routing=d-mod-k |
+        grep -qE '^fabric.routing +d-mod-k +assumed +--set'
+    "$s4d" machines perlmutter "${tree[@]}" --set fabric.routing=d-mod-k --json |
+        grep -q '"value": "d-mod-k"'
+    refuses 64 "--set fabric.nics_per_leaf" "missing" -- machines perlmutter --set fabric.topology=fat-tree
+    refuses 64 "--set fabric.oversubscription" "unknown key" -- machines perlmutter --set fabric.oversubscription=4
+    refuses 64 "--set fabric.routing" "found 'shortest'" -- machines perlmutter --set fabric.routing=shortest
+    refuses 64 "--set fabric.topology" "expected one of" -- machines perlmutter --set fabric.topology=hypercube
+    refuses 64 "fabric.topology" "name" -- machines perlmutter --set fabric.topology=3
+    refuses 64 "fabric.nodes" "make room for 64" -- machines perlmutter "${tree[@]}" --set fabric.leaves=8
+    refuses 64 "fabric.oversubscription" "from 0.01" -- machines perlmutter "${tree[@]}" --set fabric.oversubscription=0
+}
+
 @test "fabrics: a line each, the parameters of one" {
     "$s4d" fabrics | grep -qE '^single-switch +[^ ]'
     "$s4d" fabrics dragonfly | grep -qE '^  global_links_per_group +[^ ]'
     "$s4d" fabrics --json | grep -q '"name": "dragonfly"'
-    refuses 64 "unknown fabric 'torus'" -- fabrics torus
+    refuses 64 "unknown fabric 'tours'" "torus" -- fabrics tours
 }
 
 @test "route: the links with capacities, in a node and across groups" {
