@@ -30,9 +30,11 @@ int s4d_torus_create(struct s4d_cluster *c, const int size[3], bool wrapped, dou
         return s4d_fail(err, S4D_EXIT_DATA, c->machine->name,
                         "fabric: %d x %d x %d routers are more than 10000000", size[0], size[1],
                         size[2]);
+    int routers = size[0] * size[1] * size[2];
+    if (s4d_cluster_room(c, (int64_t)routers * PER_ROUTER, err))
+        return -1;
     struct torus *t = s4d_malloc(sizeof *t);
     *t = (struct torus){{size[0], size[1], size[2]}, wrapped, c->n_links};
-    int routers = size[0] * size[1] * size[2];
     for (int i = 0; i < routers * PER_ROUTER; i++)
         s4d_cluster_add_link(c, link_Bps, i % 2 ? "torus-down" : "torus-up");
     c->fabric_state = t;
