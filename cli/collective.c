@@ -110,28 +110,10 @@ static int find_algorithm(struct job *job, struct s4d_error *err)
     return s4d_hint(err, "scale4d collectives lists them");
 }
 
-/* The axes of "z,data" as a set; 0: not a list of axes. */
-static s4d_axes parse_axes(const char *text)
-{
-    s4d_axes axes = 0;
-    for (const char *at = text; *at;) {
-        size_t n = strcspn(at, ",");
-        int axis = 0;
-        while (axis < S4D_AXES &&
-               (strlen(s4d_axis_names[axis]) != n || strncmp(s4d_axis_names[axis], at, n) != 0))
-            axis++;
-        if (axis == S4D_AXES || (axes & S4D_AXIS(axis)))
-            return 0;
-        axes |= S4D_AXIS(axis);
-        at += n + (at[n] == ',');
-    }
-    return axes;
-}
-
 static int find_stream(struct job *job, struct s4d_error *err)
 {
     const struct config *config = job->config;
-    s4d_axes axes = parse_axes(config->axis);
+    s4d_axes axes = s4d_axes_parse(config->axis);
     int stream = 0;
     while (stream < S4D_STREAMS && (axes == 0 || s4d_streams[stream].axes != axes))
         stream++;

@@ -41,6 +41,9 @@ const char *s4d_grid_text(const struct s4d_grid *grid, char *text, size_t size);
 /* "y,x,z,pipe,data" -> grid->order; every axis once, else -1 (exit 64). */
 int s4d_rank_order_parse(const char *text, struct s4d_grid *grid, struct s4d_error *err);
 
+/* "z,data" as a set of axes, each once; 0: it is none. */
+s4d_axes s4d_axes_parse(const char *text);
+
 int s4d_grid_ranks(const struct s4d_grid *grid);
 void s4d_grid_coordinates(const struct s4d_grid *grid, int rank, int coordinate[S4D_AXES]);
 int s4d_grid_rank(const struct s4d_grid *grid, const int coordinate[S4D_AXES]);

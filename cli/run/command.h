@@ -13,6 +13,6 @@ struct s4d_run_command {
     int (*run)(struct s4d_world *world, int argc, char **argv);
 };
 
-extern const struct s4d_run_command s4d_run_train;
+extern const struct s4d_run_command s4d_run_train, s4d_run_calibrate, s4d_run_collective;
 
 #endif

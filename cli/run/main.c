@@ -13,6 +13,8 @@
 
 static const struct s4d_run_command *const commands[] = {
     &s4d_run_train,
+    &s4d_run_calibrate,
+    &s4d_run_collective,
     NULL,
 };
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/bench.h"
+
+#include <stdio.h>
+
+#include "real/watch.h"
+
+const char *const s4d_bench_backends[] = {"host", NULL};
+
+static int64_t completed(void *self)
+{
+    struct s4d_bench *b = self;
+    return b->open ? s4d_host_completed(&b->device) : 0;
+}
+
+static void describe(void *self, char *text, int size)
+{
+    struct s4d_bench *b = self;
+    if (b->open)
+        s4d_host_describe(&b->device, text, size);
+    else
+        snprintf(text, (size_t)size, "the start of a measurement");
+}
+
+int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, double timeout_s,
+                    struct s4d_error *err)
+{
+    *b = (struct s4d_bench){.world = world};
+    struct s4d_watch watch = {.rank = world->rank,
+                              .host = world->host,
+                              .timeout_s = timeout_s,
+                              .n_peers = world->local_size,
+                              .peer_rank = world->local_ranks,
+                              .peer_pid = world->local_pids,
+                              .completed = completed,
+                              .describe = describe,
+                              .self = b};
+    return s4d_watch_start(&watch, err);
+}
+
+int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
+                   enum s4d_type precision, const struct s4d_probe_options *options,
+                   int64_t pool_bytes, struct s4d_error *err)
+{
+    struct s4d_host_options host = {.comm = b->world->comm};
+    b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE, .stream = stream, .label.name = "probe"};
+    b->program = (struct s4d_program){.grid = *grid, .ops = &b->op, .n_ops = 1};
+    b->program.options.precision = precision;
+    b->program.stream_length[stream] = 1;
+    s4d_tokens_random(&host.tokens, 1, 2, 1); /* never asked */
+    if (s4d_host_open(&b->device, &b->program, &host, err))
+        return -1;
+    b->open = true;
+    return s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, err);
+}
+
+void s4d_bench_close(struct s4d_bench *b)
+{
+    if (!b->open)
+        return;
+    b->open = false;
+    s4d_probe_close(&b->probe);
+    b->device.close(b->device.self);
+}
+
+int s4d_bench_stream(const char *axis, const struct s4d_grid *grid, struct s4d_error *err)
+{
+    s4d_axes axes = s4d_axes_parse(axis);
+    int stream = 0;
+    while (stream < S4D_STREAMS && (axes == 0 || s4d_streams[stream].axes != axes))
+        stream++;
+    if (stream == S4D_STREAMS)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--axis",
+                        "expected x, y, z, data, z,data or x,y,z, got '%s'", axis);
+    if (s4d_group_size(grid, axes) < 2)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--axis", "its groups have one member in this grid");
+    return stream;
+}

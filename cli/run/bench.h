@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device and a probe for measurements that are no training: what calibrate and collective share.
+ */
+#ifndef S4D_CLI_RUN_BENCH_H
+#define S4D_CLI_RUN_BENCH_H
+
+#include <stdatomic.h>
+
+#include "real/host/host.h"
+#include "real/mpi/peers.h"
+#include "real/mpi/world.h"
+#include "real/probe.h"
+
+extern const char *const s4d_bench_backends[]; /* ends with NULL */
+
+struct s4d_bench {
+    struct s4d_world *world;
+    struct s4d_peers peers;
+    struct s4d_program program; /* of one op that is never run: grid, streams and precision */
+    struct s4d_op op;
+    struct s4d_device device;
+    struct s4d_probe probe;
+    atomic_bool open; /* the watching thread may ask the device */
+};
+
+/* Watches the ranks until s4d_watch_stop; the bench outlives it. 0, or -1. */
+int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, double timeout_s,
+                    struct s4d_error *err);
+/* Opens a device whose groups on `stream` are those of the grid. Collective. 0, or -1 (exit 69). */
+int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
+                   enum s4d_type precision, const struct s4d_probe_options *options,
+                   int64_t pool_bytes, struct s4d_error *err);
+void s4d_bench_close(struct s4d_bench *b);
+
+/* The stream of --axis, or -1 (exit 64): no axes, none that communicate, groups of one. */
+int s4d_bench_stream(const char *axis, const struct s4d_grid *grid, struct s4d_error *err);
+
+#endif

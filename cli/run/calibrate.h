@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d-run calibrate: what its files share. */
+#ifndef S4D_CLI_RUN_CALIBRATE_H
+#define S4D_CLI_RUN_CALIBRATE_H
+
+#include <jansson.h>
+
+#include "real/calibration.h"
+#include "real/mpi/world.h"
+#include "schedule/schedule_options.h"
+
+#define S4D_LARGEST_COPY (16 << 20) /* bytes */
+#define S4D_BESIDE_BYTES (1 << 20)  /* of the all-reduce beside which products are timed */
+
+enum {
+    S4D_PART_GEMM = 1,
+    S4D_PART_ATTENTION = 2,
+    S4D_PART_KERNELS = 4,
+    S4D_PART_COPIES = 8,
+    S4D_PART_COLLECTIVES = 16,
+    S4D_ALL_PARTS = 31
+};
+
+struct s4d_calibrate_config {
+    int backend, threads, samples;
+    char *output;
+    struct s4d_texts workloads;
+    double timeout_s;
+    struct s4d_schedule_options schedule;
+};
+
+struct s4d_calibrate {
+    const struct s4d_calibrate_config *config;
+    struct s4d_world *world;
+    json_t *provenance;
+    unsigned parts;
+    enum s4d_type precision;
+    struct s4d_program *program; /* whose ops are measured */
+    int n_programs, cap_programs;
+    int64_t pool_bytes, largest_collective;
+    struct s4d_calibration result;
+};
+
+/* calibrate_print.c: fills result's names of machine and source; prints what will be measured. */
+void s4d_calibrate_describe(struct s4d_calibrate *c, int active);
+/* What was measured, as tables. */
+void s4d_calibrate_print(const struct s4d_calibrate *c);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "real/calibration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/probe.h"
+#include "support/memory.h"
+
+struct s4d_calibrated_op s4d_calibration_key(const struct s4d_program *program,
+                                             const struct s4d_op *op)
+{
+    struct s4d_calibrated_op key = {.kind = op->kind};
+    switch (s4d_op_kinds[op->kind].op_class) {
+    case S4D_CLASS_GEMM:
+        key.c.gemm = op->c.gemm;
+        break;
+    case S4D_CLASS_ATTENTION:
+        key.c.attention = op->c.attention;
+        break;
+    case S4D_CLASS_COPY: {
+        const struct s4d_tensor *t = &program->tensors[op->operand[0].tensor];
+        key.bytes = s4d_tensor_elements(t) * s4d_type_bytes[t->type];
+        break;
+    }
+    default:
+        key.bytes = op->bytes_read + op->bytes_written;
+    }
+    return key;
+}
+
+bool s4d_calibration_same(const struct s4d_calibrated_op *a, const struct s4d_calibrated_op *b)
+{
+    const union s4d_constants *x = &a->c, *y = &b->c;
+    if (a->kind != b->kind)
+        return false;
+    switch (s4d_op_kinds[a->kind].op_class) {
+    case S4D_CLASS_GEMM:
+        return x->gemm.m == y->gemm.m && x->gemm.n == y->gemm.n && x->gemm.k == y->gemm.k &&
+               x->gemm.transpose_a == y->gemm.transpose_a &&
+               x->gemm.transpose_b == y->gemm.transpose_b;
+    case S4D_CLASS_ATTENTION:
+        return x->attention.batch == y->attention.batch && x->attention.seq == y->attention.seq &&
+               x->attention.heads == y->attention.heads &&
+               x->attention.kv_heads == y->attention.kv_heads &&
+               x->attention.head_dim == y->attention.head_dim &&
+               x->attention.causal == y->attention.causal;
+    default:
+        return a->bytes == b->bytes;
+    }
+}
+
+static bool is_there(const struct s4d_calibration *c, const struct s4d_calibrated_op *key)
+{
+    for (int i = 0; i < c->n_ops; i++)
+        if (s4d_calibration_same(&c->op[i], key))
+            return true;
+    return false;
+}
+
+int s4d_calibrate_program(struct s4d_calibration *c, struct s4d_probe *probe,
+                          const struct s4d_program *program, unsigned classes,
+                          struct s4d_error *err)
+{
+    for (int i = 0; i < program->n_ops; i++) {
+        const struct s4d_op *op = &program->ops[i];
+        struct s4d_calibrated_op key = s4d_calibration_key(program, op);
+        if (!(classes & 1u << s4d_op_kinds[op->kind].op_class) || is_there(c, &key))
+            continue;
+        if (s4d_probe_op(probe, program, op, &key.probed, err))
+            return -1;
+        s4d_push(c->op, c->n_ops, c->cap_ops, key);
+    }
+    return 0;
+}
+
+/* A program of one op, from a vector to a vector. */
+static int probe_copy(struct s4d_probe *probe, enum s4d_op_kind kind, enum s4d_stream stream,
+                      int64_t bytes, struct s4d_calibrated_op *point, struct s4d_error *err)
+{
+    struct s4d_tensor tensors[2];
+    struct s4d_op op = {.kind = kind, .stream = stream, .label.name = "probe"};
+    struct s4d_program program = {.tensors = tensors, .n_tensors = 2, .ops = &op, .n_ops = 1};
+    for (int i = 0; i < 2; i++) {
+        tensors[i] =
+            (struct s4d_tensor){.type = S4D_F32, .dims = 1, .shape = {bytes / 4}, .stride = {1}};
+        op.operand[i] = (struct s4d_operand){i, i ? S4D_WRITE : S4D_READ};
+    }
+    if (s4d_op_kinds[kind].op_class == S4D_CLASS_KERNEL)
+        op.bytes_read = op.bytes_written = bytes;
+    *point = s4d_calibration_key(&program, &op);
+    return s4d_probe_op(probe, &program, &op, &point->probed, err);
+}
+
+int s4d_calibrate_copies(struct s4d_calibration *c, struct s4d_probe *probe, int64_t largest,
+                         struct s4d_error *err)
+{
+    static const struct {
+        enum s4d_op_kind kind;
+        enum s4d_stream stream;
+    } kinds[] = {{S4D_OP_COPY, S4D_STREAM_COMPUTE},
+                 {S4D_OP_HOST_TO_DEVICE, S4D_STREAM_COPY_IN},
+                 {S4D_OP_DEVICE_TO_HOST, S4D_STREAM_COPY_OUT}};
+    struct s4d_calibrated_op point;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int64_t bytes = 4096; bytes <= largest; bytes *= 4) {
+            if (probe_copy(probe, kinds[k].kind, kinds[k].stream, bytes, &point, err))
+                return -1;
+            if (!is_there(c, &point))
+                s4d_push(c->op, c->n_ops, c->cap_ops, point);
+        }
+    if (probe_copy(probe, S4D_OP_COPY, S4D_STREAM_COMPUTE, 4, &point, err))
+        return -1;
+    c->launch = point.probed;
+    return 0;
+}
+
+int s4d_calibrate_collectives(struct s4d_calibration *c, struct s4d_probe *probe,
+                              const struct s4d_grid *grid, enum s4d_stream stream, int64_t largest,
+                              struct s4d_error *err)
+{
+    static const enum s4d_op_kind kinds[] = {S4D_OP_ALL_REDUCE, S4D_OP_ALL_GATHER,
+                                             S4D_OP_REDUCE_SCATTER};
+    int ranks = s4d_group_size(grid, s4d_streams[stream].axes);
+    for (int k = 0; k < 3; k++)
+        for (int64_t bytes = 4; bytes <= largest; bytes *= 2) {
+            struct s4d_calibrated_collective point = {kinds[k], ranks, bytes, {{0}, 0, 0}};
+            if (kinds[k] != S4D_OP_ALL_REDUCE && bytes % (4 * ranks) != 0)
+                continue;
+            if (s4d_probe_collective(probe, grid, kinds[k], stream, bytes, &point.probed, err))
+                return -1;
+            s4d_push(c->collective, c->n_collectives, c->cap_collectives, point);
+        }
+    return 0;
+}
+
+void s4d_calibration_free(struct s4d_calibration *c)
+{
+    free(c->op);
+    free(c->collective);
+    *c = (struct s4d_calibration){0};
+}
+
+double s4d_calibrated_bus_Bps(const struct s4d_calibrated_collective *c)
+{
+    double factor = (c->ranks - 1.0) / c->ranks * (c->kind == S4D_OP_ALL_REDUCE ? 2 : 1);
+    return factor * (double)c->bytes / c->probed.t.median;
+}

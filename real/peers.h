@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks that measure together, without saying how they talk. */
+#ifndef S4D_REAL_PEERS_H
+#define S4D_REAL_PEERS_H
+
+struct s4d_peers {
+    int rank, size;
+    /* Ranks that may compute at the same time at full speed: those below this number do, while
+     * the others sleep. */
+    int active;
+    void *self;
+    /* All three are collective, and whoever waits in them leaves the processor to others. */
+    void (*barrier)(void *self);
+    void (*sum)(void *self, double *values, int n); /* over the ranks, to every rank */
+    void (*maximum)(void *self, double *values, int n);
+};
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was measured of one op. */
+#ifndef S4D_REAL_PROBED_H
+#define S4D_REAL_PROBED_H
+
+#include <stdbool.h>
+
+#include "support/statistics.h"
+
+/* A median of samples that vary by more is too noisy to use. */
+#define S4D_PROBE_NOISY 0.10
+
+/* The same on every rank. Median: the mean of the medians of the ranks that measured; p99 and
+ * variation: the largest of theirs. */
+struct s4d_probed {
+    struct s4d_statistics t;
+    bool noisy;   /* in every attempt; this is the one that varied least */
+    double wrong; /* of a collective: elements that were not as they must be, over all ranks */
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a list of measured times says. */
+#ifndef S4D_SUPPORT_STATISTICS_H
+#define S4D_SUPPORT_STATISTICS_H
+
+struct s4d_statistics {
+    int n;
+    double median; /* of an even number of samples the mean of the middle two */
+    double p99;    /* the smallest sample that at least 99 % of them do not exceed */
+    double least, mean;
+    /* Spread of the middle half, as a part of the median: (Q3 - Q1) / 1.349 / median, which for
+     * normally distributed samples is standard deviation / mean. One sample that was interrupted
+     * moves neither it nor the median. Quartiles are interpolated (R's type 7). */
+    double variation;
+};
+
+/* Of n >= 1 finite samples, which are left as they are. */
+struct s4d_statistics s4d_statistics(const double *samples, int n);
+
+#endif
