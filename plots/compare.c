@@ -152,7 +152,8 @@ static struct s4d_pair make_pair(json_t *old, json_t *new, double threshold)
     }
     if (p.simulated)
         p.differs = first_difference("", old, new);
-    p.beyond = isnan(threshold) ? p.differs != NULL : p.gain < threshold;
+    /* To rounding: 0.95 / 1 - 1 is a little less than -0.05. */
+    p.beyond = isnan(threshold) ? p.differs != NULL : p.gain < threshold - 1e-9;
     return p;
 }
 
@@ -167,6 +168,16 @@ static int check_kinds(const struct s4d_records *records, const char *which, str
             return s4d_fail(err, S4D_EXIT_DATA, which, "record %d has no kind: not one of ours",
                             i + 1);
     return 0;
+}
+
+/* A threshold without a figure that it could be held against would let everything pass. */
+static int check_merits(const struct s4d_comparison *c, struct s4d_error *err)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->pair[i].merit)
+            return 0;
+    return s4d_fail(err, S4D_EXIT_DATA, "OLD",
+                    "expected flops_per_s or busbw_Bps for --threshold, no record has it");
 }
 
 int s4d_compare_records(struct s4d_comparison *c, const struct s4d_records *old,
@@ -201,7 +212,7 @@ int s4d_compare_records(struct s4d_comparison *c, const struct s4d_records *old,
     free(inputs);
     free(taken);
     if (c->n > 0)
-        return 0;
+        return isnan(threshold) ? 0 : check_merits(c, err);
     s4d_fail(err, S4D_EXIT_DATA, "", "no record of OLD has the inputs of one of NEW");
     char *a = s4d_inputs_label(json_array_get(c->only_old, 0)),
          *b = s4d_inputs_label(json_array_get(c->only_new, 0));

@@ -31,7 +31,8 @@ struct s4d_comparison {
 };
 
 /* `threshold`: the least gain that passes, -0.03: a loss of 3 %; NAN: none. The lists outlive the
- * comparison. 0, or -1 (exit 65): a record without a kind, or nothing matches. */
+ * comparison. 0, or -1 (exit 65): a record without a kind, nothing matches, or a
+ * threshold and no figure of merit in OLD. */
 int s4d_compare_records(struct s4d_comparison *c, const struct s4d_records *old,
                         const struct s4d_records *new, double threshold, struct s4d_error *err);
 void s4d_comparison_free(struct s4d_comparison *c);

@@ -2,7 +2,6 @@
 /* A comparison for people and as a record. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "plots/compare.h"
 #include "support/memory.h"

@@ -64,5 +64,7 @@ PY
     refuses 65 "$dir/text:1" -- compare "$dir/old" "$dir/text"
     refuses 65 "$dir/odd" "no kind" -- compare "$dir/odd" "$dir/old"
     refuses 65 "$dir/empty" "no record" -- compare "$dir/old" "$dir/empty"
+    "$s4d" fabrics --json > "$dir/fabrics"
+    refuses 65 "$dir/fabrics" "for --threshold" -- compare "$dir/fabrics" "$dir/fabrics" --threshold -3%
     refuses 65 "no record of OLD" -- compare "$dir/old" "$dir/other"
 }
