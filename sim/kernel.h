@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long one op takes on one device, alone. One rule a class of ops:
  *
- *     gemm       launch + max(2 m n k / rate + output bytes / output rate, traffic); where the
- * machine has a table of shapes: launch + 2 m n k / rate(m, n, k, transposes) attention  launch +
- * max(FLOPs / rate(head_dim, causal, pass, seq), traffic) kernel     launch + traffic; a kind with
- * a curve of its own: launch + bytes / curve(bytes) copy       launch + bytes / host bandwidth host
- * 0: the loader works ahead of the devices
+ *     gemm       launch + max(2 m n k / rate + output bytes / output rate, traffic)
+ *     attention  launch + max(FLOPs / rate(head_dim, causal, pass, seq), traffic)
+ *     kernel     launch + traffic
+ *     copy       launch + bytes / host bandwidth
+ *     host       0: the loader works ahead of the devices
+ *
+ * Where the machine has measured them: a gemm launch + 2 m n k / rate(m, n, k, transposes), from
+ * the table of shapes; a kind of kernel with a curve of its own launch + bytes / curve(bytes).
  *
  * Where fewer devices than a node has can compute at once (processes that share cores), all times
  * but the copies' are multiplied by devices in use / compute_units: the ranks of a program do the
