@@ -2,12 +2,10 @@
 /* scale4d collective: nccl-tests' columns, simulated. */
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "sim/collective/measure.h"
-#include "support/memory.h"
 #include "support/option.h"
 #include "support/record.h"
 

@@ -2,7 +2,6 @@
 /* scale4d collectives: the algorithms that are known. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"

@@ -23,7 +23,6 @@
 #include "plots/report.h"
 #include "schedule/schedule_options.h"
 #include "sim/simulate.h"
-#include "support/file.h"
 #include "support/memory.h"
 #include "support/option.h"
 #include "support/progress.h"

@@ -2,7 +2,6 @@
 /* scale4d layers: the registry of layer kinds. */
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/command.h"
 #include "schedule/layer.h"

@@ -2,8 +2,6 @@
 /* scale4d machines: what machines are known, and everything that one of them says. */
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "sim/fabric.h"

@@ -2,7 +2,6 @@
 /* scale4d schedule: the program of one rank, as text or JSON. */
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/command.h"
 #include "schedule/build.h"

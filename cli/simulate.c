@@ -8,7 +8,6 @@
 #include "cli/explain.h"
 #include "schedule/schedule_options.h"
 #include "sim/simulate.h"
-#include "support/memory.h"
 #include "support/record.h"
 #include "support/units.h"
 

@@ -2,7 +2,6 @@
 /* Whether model, grid and options fit together, said before anything runs, with the nearest values
  * that fit. */
 #include <stdio.h>
-#include <string.h>
 
 #include "schedule/build.h"
 #include "schedule/layer.h"

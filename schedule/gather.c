@@ -8,7 +8,6 @@
 #include "schedule/builder.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool same_pass(const struct s4d_label *a, const struct s4d_label *b)
 {

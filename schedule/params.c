@@ -8,8 +8,6 @@
  * expression. */
 #include "schedule/builder.h"
 
-#include <stdlib.h>
-
 enum { SHARD_BYTES = 256 };
 
 static int64_t round_up(int64_t n, int64_t to)

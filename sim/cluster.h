@@ -4,6 +4,8 @@
 #ifndef S4D_SIM_CLUSTER_H
 #define S4D_SIM_CLUSTER_H
 
+#include <stdint.h>
+
 #include "support/machine.h" /* for: struct s4d_machine */
 
 struct s4d_link {

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "sim/full.h"
+#include "sim/refine.h"
 #include "support/memory.h"
 
 enum kind { RANK, GROUP, FLOW, LINK };

@@ -4,7 +4,6 @@
 #ifndef S4D_SIM_FULL_H
 #define S4D_SIM_FULL_H
 
-#include "sim/refine.h" /* for: struct s4d_graph */
 #include "sim/system.h"
 
 struct s4d_full_flow {

@@ -2,7 +2,6 @@
 /* One grid: program, memory, system, executor. */
 #include "sim/simulate_one.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "schedule/build.h"

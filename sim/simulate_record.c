@@ -2,7 +2,6 @@
 /* The record of a simulation: inputs, then results; provenance is the caller's. */
 #include "schedule/record_parts.h"
 #include "sim/simulate.h"
-#include "sim/simulate_one.h"
 #include "support/record.h" /* for: s4d_model_version */
 
 static void collect_tag(void *context, const char *key, enum s4d_tag tag, const char *source,

@@ -4,6 +4,8 @@
 #ifndef S4D_SUPPORT_MACHINE_READ_H
 #define S4D_SUPPORT_MACHINE_READ_H
 
+#include <stdint.h>
+
 #include "support/machine_fields.h"
 #include "support/yaml.h"
 

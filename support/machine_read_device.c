@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device section of a machine file. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/machine_read.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options from a YAML mapping: keys are option names with '_' for '-'. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #ifndef S4D_SUPPORT_QUOTE_H
 #define S4D_SUPPORT_QUOTE_H
 
-#include <stddef.h>
-
 enum { S4D_QUOTED = 72 };
 struct s4d_quoted {
     char text[S4D_QUOTED];

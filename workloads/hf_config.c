@@ -3,11 +3,8 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "support/memory.h"
-#include "support/nearest.h"
 #include "support/option_field.h"
 #include "support/quote.h"
 #include "support/units.h"

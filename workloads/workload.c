@@ -10,7 +10,6 @@
 #include "support/file.h"
 #include "support/memory.h"
 #include "support/nearest.h"
-#include "support/option_field.h"
 #include "support/quote.h"
 #include "support/record.h"
 #include "workloads/check.h"

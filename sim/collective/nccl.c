@@ -8,7 +8,6 @@
 #include "sim/collective/nccl.h"
 
 #include <math.h>
-#include <stdint.h>
 
 #include "sim/collective/channels.h"
 #include "support/error.h"

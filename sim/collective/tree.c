@@ -9,7 +9,6 @@
  * ring that the search finds, without one edge. */
 #include "sim/collective/channels.h"
 #include "sim/collective/nccl.h"
-#include "support/memory.h"
 
 static bool supports(enum s4d_op_kind op)
 {
