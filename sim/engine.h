@@ -3,9 +3,9 @@
  * it).
  *
  * A flow crosses links with integer weights: at rate r it uses weight * r of each. Rates are
- * max-min fair. Routes are ours; latency is paid by the caller with a timer. One engine per process
- * at a time (SimGrid is a singleton: s4d_isolated in sim/isolate.h runs each simulation in a
- * child). Same calls, same times, to the last bit. */
+ * max-min fair. Routes are ours; latency is paid by the caller with a timer. A process can create
+ * one engine in its life (SimGrid is a singleton, and outlives it: s4d_isolated in sim/isolate.h
+ * runs each simulation in a child). Same calls, same times, to the last bit. */
 #ifndef S4D_SIM_ENGINE_H
 #define S4D_SIM_ENGINE_H
 

@@ -123,6 +123,9 @@ void s4d_engine::completed(Start *start)
 
 struct s4d_engine *s4d_engine_create(void)
 {
+    static bool created = false;
+    S4D_ASSERT(!created, "a second engine in one process");
+    created = true;
     enlarge_stack();
     int argc = 2;
     char name[] = "scale4d", quiet[] = "--log=root.threshold:critical";

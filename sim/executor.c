@@ -319,19 +319,6 @@ static void work_off(struct executor *x)
     x->n_dirty = 0;
 }
 
-static void set_up_engine(struct executor *x)
-{
-    const struct s4d_system *s = x->system;
-    x->engine = s4d_engine_create();
-    for (int i = 0; i < s->n_links; i++)
-        s4d_engine_link(x->engine, s->links[i].capacity_Bps);
-    for (int i = 0; i < s->n_flows; i++)
-        s4d_engine_flow(x->engine, s->flows[i].link, s->flows[i].weight, s->flows[i].n);
-    s4d_engine_seal(x->engine);
-    if (x->observer->rates)
-        s4d_engine_watch(x->engine, on_advance, x);
-}
-
 static void set_up_state(struct executor *x)
 {
     const struct s4d_system *s = x->system;
@@ -383,7 +370,9 @@ int s4d_execute_observed(const struct s4d_system *system, const struct s4d_progr
     for (int i = 0; i < 2; i++)
         x.rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);
     set_up_state(&x);
-    set_up_engine(&x);
+    x.engine = s4d_system_engine(system);
+    if (x.observer->rates)
+        s4d_engine_watch(x.engine, on_advance, &x);
     for (int i = 0; i < system->n_ranks; i++)
         for (int s = 0; s < S4D_STREAMS; s++)
             try_start(&x, i, s);

@@ -77,6 +77,9 @@ int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
                       struct s4d_error *err);
 void s4d_system_free(struct s4d_system *s);
 
+/* A fresh engine with the system's links and flows, numbered as they are here, sealed. */
+struct s4d_engine *s4d_system_engine(const struct s4d_system *s);
+
 /* The flows that a collective of these bytes (as nccl-tests counts them) takes in a group of two or
  * more: the library's choice, or, where that is not allowed or not possible, the first that is. */
 const struct s4d_group_flows *s4d_group_choice(const struct s4d_machine *m,

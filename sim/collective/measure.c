@@ -113,12 +113,7 @@ static unsigned allowed(const struct s4d_measurement *m)
 static void simulate(struct run *r)
 {
     const struct s4d_system *s = r->system;
-    r->engine = s4d_engine_create();
-    for (int i = 0; i < s->n_links; i++)
-        s4d_engine_link(r->engine, s->links[i].capacity_Bps);
-    for (int i = 0; i < s->n_flows; i++)
-        s4d_engine_flow(r->engine, s->flows[i].link, s->flows[i].weight, s->flows[i].n);
-    s4d_engine_seal(r->engine);
+    r->engine = s4d_system_engine(s);
     r->group = s4d_calloc((size_t)s->n_groups, sizeof *r->group);
     for (int i = 0; i < s->n_groups; i++)
         r->group[i] = (struct group){.run = r, .class = &s->groups[i]};

@@ -332,6 +332,32 @@ static void test_isolated(void **state)
     assert_string_equal(errors[2].text, "the text");
 }
 
+/* The max-min scene as a watcher sees it: until 0.25 s the first link is full with A's 2 and B's 8
+ * GB/s, the second with A's and C's 2; from then to 1 s only A is left on the first. */
+static void note_usage(void *context, int tag)
+{
+    struct world *w = context;
+    tag = s4d_engine_now_s(w->e) < 0.5 ? 10 : 12;
+    w->t->end[tag] = s4d_engine_usage_Bps(w->e, 0);
+    w->t->end[tag + 1] = s4d_engine_usage_Bps(w->e, 1);
+}
+
+static void usage(struct world *w)
+{
+    max_min(w);
+    s4d_engine_watch(w->e, note_usage, w);
+}
+
+static void test_usage(void **state)
+{
+    (void)state;
+    struct times t = simulate(usage, 1, 1);
+    near(t.end[10], 10e9);
+    near(t.end[11], 4e9);
+    near(t.end[12], 2e9);
+    near(t.end[13], 4e9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,7 +365,7 @@ int main(void)
         cmocka_unit_test(test_max_min),     cmocka_unit_test(test_rings),
         cmocka_unit_test(test_timers),      cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_many_timers), cmocka_unit_test(test_tiny_flows),
-        cmocka_unit_test(test_isolated),
+        cmocka_unit_test(test_isolated),    cmocka_unit_test(test_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
