@@ -125,7 +125,7 @@ static int unknown(const char *name, struct s4d_error *err)
     int n = 0;
     for (; s4d_fabrics[n] && n < 64; n++)
         known[n] = s4d_fabrics[n]->name;
-    s4d_fail(err, S4D_EXIT_USAGE, "", "unknown fabric %s", s4d_quote(name).text);
+    s4d_fail(err, S4D_EXIT_DATA, "", "unknown fabric %s", s4d_quote(name).text);
     return s4d_hint_nearest(err, name, known, n);
 }
 

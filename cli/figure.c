@@ -180,7 +180,9 @@ static int load(struct figure *f, const char *folder, struct s4d_error *err)
     f->records_file = s4d_asprintf("%s/records.jsonl", f->folder);
     if (make_folders(f->folder, err) || hash_program(f->program, err))
         return -1;
-    return s4d_records_read(&f->records, f->records_file, err);
+    if (s4d_records_read(&f->records, f->records_file, err) == 0)
+        return 0;
+    return s4d_hint(err, "remove the line, or the file: it is made again");
 }
 
 /* The texts of the schedule keys of a mapping, into options: what a later one says stands. */

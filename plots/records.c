@@ -29,8 +29,7 @@ int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_e
             char where[512];
             snprintf(where, sizeof where, "%s:%d", file, number);
             json_decref(record);
-            s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line");
-            rc = s4d_hint(err, "remove the line, or the file: it is made again");
+            rc = s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line");
             break;
         }
         s4d_push(records->v, records->n, records->cap, record);

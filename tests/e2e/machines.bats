@@ -85,7 +85,7 @@ load lib
     "$s4d" fabrics | grep -qE '^single-switch +[^ ]'
     "$s4d" fabrics dragonfly | grep -qE '^  global_links_per_group +[^ ]'
     "$s4d" fabrics --json | grep -q '"name": "dragonfly"'
-    refuses 64 "unknown fabric 'tours'" "torus" -- fabrics tours
+    refuses 65 "unknown fabric 'tours'" "torus" -- fabrics tours
 }
 
 @test "route: the links with capacities, in a node and across groups" {
