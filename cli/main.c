@@ -24,6 +24,7 @@ static const struct s4d_command *const commands[] = {
     &s4d_command_route,
     &s4d_command_figure,
     &s4d_command_compare,
+    &s4d_command_links,
     NULL};
 /* clang-format on */
 

@@ -88,3 +88,38 @@ END
         refuses 74 /dev/full "cannot be written" -- simulate "${four[@]}" --$option /dev/full
     done
 }
+
+@test "links: sums by kind, and a picture" {
+    "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 8 --grid 1x1x4x2 \
+        --global-batch 16 --links "$dir/l.tsv" > /dev/null 2>&1
+    for value in mean peak; do
+        run "$s4d" links "$dir/l.tsv" --value $value --output "$dir/map.png"
+        [ "$status" -eq 0 ]
+        [[ $output == *"grid 1x1x4x2"*"peak use"*"nic-out"* ]]
+        [ "$(head -c 4 "$dir/map.png" | tail -c 3)" = PNG ]
+        [ -s "$dir/map.svg" ] && [ -s "$dir/map.pdf" ] && [ -s "$dir/map.gp" ]
+    done
+    # the bytes of a kind are the sum of its lines
+    sum=$(awk -F'\t' '$2 == "nic-out" { s += $5 } END { printf "%.3f", s / 1e9 }' "$dir/l.tsv")
+    echo "$output" | grep -E "^nic-out +8 +8 +$sum "
+    # four GPU links of each node are a row each, and nodes are columns
+    [ "$(awk -F'\t' '$4 == "nic0.out"' "$dir/map.tsv" | wc -l)" -eq 2 ]
+}
+
+@test "links: other files are refused, with the line" {
+    head='link	kind	class	capacity_Bps	bytes	busy_s	mean_use	peak_use'
+    refuses 65 "none" -- links "$dir/none"
+    echo "a	b" > "$dir/a"
+    refuses 65 "$dir/a:1" "head of a table" -- links "$dir/a"
+    : > "$dir/b"
+    refuses 65 "holds no link" -- links "$dir/b"
+    printf '%s\n%s\n' "$head" "n0.nic0.out	nic-out	0	1e9	5	0.1	1.5	1" > "$dir/c"
+    refuses 65 "$dir/c:2" "shares from 0 to 1" -- links "$dir/c"
+    printf '%s\n%s\n' "$head" "n0.nic0.out	nic-out	0	1e9	-5	0.1	0.5	1" > "$dir/d"
+    refuses 65 "$dir/d:2" -- links "$dir/d"
+    printf '%s\n%s\n' "$head" "n0.nic0.out	nic-out	0	1e9	5" > "$dir/e"
+    refuses 65 "$dir/e:2" "eight columns" -- links "$dir/e"
+    printf '%s\n%s\n' "$head" "it's	nic-out	0	1e9	5	0	0	0" > "$dir/f"
+    refuses 65 "$dir/f:2" "name of a link" -- links "$dir/f"
+    refuses 64 "one table" -- links
+}
