@@ -147,14 +147,14 @@ static void print_path(const json_t *path, double total_s, FILE *out)
         fprintf(out, "%-12s %12.3f %8.2f %8.0f\n", text(row, "stream"), 1e3 * number(row, "time_s"),
                 100 * number(row, "time_s") / total_s, number(row, "steps"));
     const json_t *ops = json_object_get(path, "by_op");
-    fprintf(out, "\n%-10s %-16s %-20s %-12s %12s %8s %8s\n%-10s %-16s %-20s %-12s %12s %8s %8s\n",
+    fprintf(out, "\n%-10s %-19s %-20s %-12s %12s %8s %8s\n%-10s %-19s %-20s %-12s %12s %8s %8s\n",
             "phase", "op", "name", "stream", "time", "share", "steps", "", "", "", "", "(ms)",
             "(%)", "");
     json_array_foreach((json_t *)ops, i, row)
     {
         if (i == ROWS)
             break;
-        fprintf(out, "%-10s %-16s %-20s %-12s %12.3f %8.2f %8.0f\n", text(row, "phase"),
+        fprintf(out, "%-10s %-19s %-20s %-12s %12.3f %8.2f %8.0f\n", text(row, "phase"),
                 text(row, "op"), text(row, "name"), text(row, "stream"),
                 1e3 * number(row, "time_s"), 100 * number(row, "time_s") / total_s,
                 number(row, "steps"));

@@ -6,8 +6,8 @@
 
 #include "support/memory.h"
 
-const char *const s4d_experiment_keys[] = {"title",  "machine", "assumed", "tolerance_percent",
-                                           "points", "series",  NULL};
+const char *const s4d_experiment_keys[] = {"title", "machine", "assumed", "tolerance_percent",
+                                           "rows",  "points",  "series",  NULL};
 const char *const s4d_point_keys[] = {"workload", "gpus", NULL};
 const char *const s4d_series_keys[] = {"name", "title", NULL};
 
@@ -15,6 +15,8 @@ const char *const s4d_series_keys[] = {"name", "title", NULL};
     {                                                                                              \
         .name = n, .type = S4D_OPT_TEXT, .offset = offsetof(struct type_, field)                   \
     }
+
+static const char *const rows[] = {"merit", "parts", NULL}; /* enum s4d_figure_rows */
 
 static const struct s4d_option experiment_options[] = {
     TEXT("title", s4d_experiment, title),
@@ -25,6 +27,10 @@ static const struct s4d_option experiment_options[] = {
      .offset = offsetof(struct s4d_experiment, tolerance_percent),
      .min = 0,
      .max = 100},
+    {.name = "rows",
+     .type = S4D_OPT_CHOICE,
+     .offset = offsetof(struct s4d_experiment, rows),
+     .choices = rows},
     {.name = NULL},
 };
 static const struct s4d_option point_options[] = {

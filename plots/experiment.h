@@ -21,12 +21,16 @@ struct s4d_series {
     const struct s4d_yaml_node *node;
 };
 
+/* What a row of data.tsv tells of a simulation: its merit, or the parts of its iteration. */
+enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS };
+
 struct s4d_experiment {
     char *folder;       /* where experiment.yaml lies: "paper-figures/2502.08145/weak-scaling" */
     char *paper, *name; /* its last two components */
     char *title, *machine;
     struct s4d_texts assumed; /* inputs that the paper does not print */
     double tolerance_percent; /* of expected.tsv */
+    int rows;                 /* enum s4d_figure_rows */
     struct s4d_point *point;
     int n_points, cap_points;
     struct s4d_series *series;

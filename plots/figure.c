@@ -45,6 +45,43 @@ static int by_gpus(const void *a, const void *b)
                               : strcmp(p->workload, q->workload);
 }
 
+static const char merit_columns[] =
+    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\titeration_s\t"
+    "provenance\n";
+static const char *const parts[] = {"compute", "x", "y", "z", "data", "other"};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static void merit_row(const json_t *r, FILE *out)
+{
+    const json_t *f = json_object_get(r, "figure");
+    fprintf(out, "%.6g\t%.5g\t%s\t%d\t%.6g", value_of("sustained", r), value_of("peak_fraction", r),
+            json_string_value(json_object_get(f, "grid")),
+            (int)json_integer_value(json_object_get(f, "micro_batch")),
+            value_of("iteration_time", r));
+}
+
+static void parts_row(const json_t *r, FILE *out)
+{
+    const json_t *f = json_object_get(r, "figure"), *exposed = json_object_get(r, "exposed_s");
+    fprintf(out, "%.6g", value_of("iteration_time", r));
+    for (int i = 0; i < PARTS; i++)
+        fprintf(out, "\t%.6g", json_number_value(json_object_get(exposed, parts[i])));
+    fprintf(out, "\t%s\t%d", json_string_value(json_object_get(f, "grid")),
+            (int)json_integer_value(json_object_get(f, "micro_batch")));
+}
+
+static void write_columns(const struct s4d_experiment *e, FILE *out)
+{
+    if (e->rows == S4D_ROWS_MERIT) {
+        fputs(merit_columns, out);
+        return;
+    }
+    fputs("series\tworkload\tgpus\titeration_s", out);
+    for (int i = 0; i < PARTS; i++)
+        fprintf(out, "\t%s_s", parts[i]);
+    fputs("\tgrid\tmicro_batch\tprovenance\n", out);
+}
+
 static int simulated_rows(const struct s4d_experiment *e, const struct s4d_records *records,
                           struct s4d_point *const *points, FILE *out, struct s4d_error *err)
 {
@@ -57,12 +94,9 @@ static int simulated_rows(const struct s4d_experiment *e, const struct s4d_recor
                          p->workload, p->gpus, e->series[s].name);
                 return s4d_hint(err, "leave --draw-only out, and it is simulated");
             }
-            const json_t *f = json_object_get(r, "figure");
-            fprintf(out, "%s\t%s\t%d\t%.6g\t%.5g\t%s\t%d\t%.6g\tsimulated\n", e->series[s].name,
-                    p->workload, p->gpus, value_of("sustained", r), value_of("peak_fraction", r),
-                    json_string_value(json_object_get(f, "grid")),
-                    (int)json_integer_value(json_object_get(f, "micro_batch")),
-                    value_of("iteration_time", r));
+            fprintf(out, "%s\t%s\t%d\t", e->series[s].name, p->workload, p->gpus);
+            (e->rows == S4D_ROWS_MERIT ? merit_row : parts_row)(r, out);
+            fputs("\tsimulated\n", out);
         }
     return 0;
 }
@@ -72,6 +106,23 @@ static double published_value(const struct s4d_published_list *published, const 
 {
     const struct s4d_published *found = s4d_published_find(published, metric, p->workload, p->gpus);
     return found != NULL ? found->value : NAN;
+}
+
+static void published_merit(const struct s4d_published_list *published, const struct s4d_point *p,
+                            FILE *out)
+{
+    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(published, "sustained", p),
+            published_value(published, "peak_fraction", p),
+            published_value(published, "iteration_time", p));
+}
+
+static void published_parts(const struct s4d_published_list *published, const struct s4d_point *p,
+                            FILE *out)
+{
+    fprintf(out, "%.6g", published_value(published, "iteration_time", p));
+    for (int i = 0; i < PARTS; i++)
+        fputs("\tnan", out);
+    fputs("\t-\t0", out);
 }
 
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
@@ -87,10 +138,9 @@ static void published_rows(const struct s4d_experiment *e,
             any = s4d_published_find(published, "peak_fraction", p->workload, p->gpus);
         if (any == NULL)
             continue;
-        fprintf(out, "published\t%s\t%d\t%.6g\t%.5g\t-\t0\t%.6g\t%s\n", p->workload, p->gpus,
-                published_value(published, "sustained", p),
-                published_value(published, "peak_fraction", p),
-                published_value(published, "iteration_time", p), any->provenance);
+        fprintf(out, "published\t%s\t%d\t", p->workload, p->gpus);
+        (e->rows == S4D_ROWS_MERIT ? published_merit : published_parts)(published, p, out);
+        fprintf(out, "\t%s\n", any->provenance);
     }
 }
 
@@ -110,9 +160,7 @@ int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *re
     for (int i = 0; i < e->n_points; i++)
         points[i] = &e->point[i];
     qsort(points, (size_t)e->n_points, sizeof *points, by_gpus);
-    fputs("series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\t"
-          "iteration_s\tprovenance\n",
-          out);
+    write_columns(e, out);
     int rc = simulated_rows(e, records, points, out, err);
     if (rc == 0)
         published_rows(e, published, points, out);

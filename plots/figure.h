@@ -12,9 +12,11 @@
 json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_series *series,
                           const struct s4d_point *point);
 
-/* data.tsv: series, workload, gpus, sustained PFLOP/s, % of the advertised peak, grid, micro-batch,
- * iteration s, provenance. Series in the experiment's order, then "published" rows; points by GPUs,
- * then workload. 0, or -1: a point without a record (65), cannot be written (74). */
+/* data.tsv. Rows of merit: series, workload, gpus, sustained PFLOP/s, % of the advertised peak,
+ * grid, micro-batch, iteration s, provenance; of parts: series, workload, gpus, iteration s, its
+ * parts in s (compute, exposed x, y, z, data, other: they sum to it), grid, micro-batch,
+ * provenance. Series in the experiment's order, then "published" rows; points by GPUs, then
+ * workload. 0, or -1: a point without a record (65), cannot be written (74). */
 int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
                     const struct s4d_published_list *published, const char *file,
                     struct s4d_error *err);

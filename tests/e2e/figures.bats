@@ -143,3 +143,15 @@ END
     draw --draw-only
     [ -s "$out/paper/small/small.png" ]
 }
+@test "a figure of parts: they sum to the iteration" {
+    experiment
+    sed -i 's/^grid: auto/grid: auto\nrows: parts/' "$fig/experiment.yaml"
+    draw --accept
+    head -n 1 "$fig/expected.tsv" | grep -q '^series	workload	gpus	iteration_s	compute_s	x_s	y_s	z_s	data_s	other_s	grid	micro_batch	provenance$'
+    [ "$(grep -c '	simulated$' "$fig/expected.tsv")" -eq 4 ]
+    awk -F'\t' '$NF == "simulated" { s = $5 + $6 + $7 + $8 + $9 + $10; d = s - $4
+        if (d * d > 1e-10 * $4 * $4) { print; exit 1 } }' "$fig/expected.tsv"
+    grep -q '^published	gpt-tiny	4	nan	nan' "$out/paper/small/data.tsv"
+    sed -i 's/rows: parts/rows: pars/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:5" "merit, parts" -- figure "$fig" --output "$out"
+}
