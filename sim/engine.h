@@ -26,7 +26,7 @@ int s4d_engine_flow(struct s4d_engine *e, const int *links, const int *weights,
 void s4d_engine_seal(struct s4d_engine *e);
 
 /* Moves bytes along the flow's path from now; calls back when the last byte has arrived. A flow may
- * be started again, also while an earlier start is still running. bytes > 0. */
+ * be started again, also while an earlier start is still running. 0 < bytes < 2^60. */
 void s4d_engine_start(struct s4d_engine *e, int flow, double bytes, s4d_callback done,
                       void *context, int tag);
 

@@ -34,7 +34,8 @@ using simgrid::kernel::timer::Timer;
 
 namespace
 {
-const double scale = 4194304; /* 2^22; flows of up to 2^41 bytes fit into 64 bits */
+const double scale = 4194304;           /* 2^22; 2^41 bytes fit into 64 bits */
+const double largest_B = 1099511627776; /* 2^40: a larger flow is several Comms, one by one */
 
 struct Flow {
     std::vector<sg4::LinkInRoute> route; /* a link once per unit of weight; emptied when routed */
@@ -45,7 +46,8 @@ struct Start {
     sg4::CommPtr comm; /* kept until its callback has returned: SimGrid needs it alive */
     s4d_callback done;
     void *context;
-    int tag, slot;
+    int tag, flow;
+    double left_B; /* of a flow larger than one Comm, after the one that runs */
 };
 
 /* Solves whose components are large recurse deeply on the main stack. */
@@ -81,6 +83,7 @@ struct s4d_engine {
 
     void keep_precision();
     void route(Flow &flow);
+    void move(Start *start);
     void completed(Start *start);
 };
 
@@ -110,8 +113,27 @@ void s4d_engine::route(Flow &flow)
     std::vector<sg4::LinkInRoute>().swap(flow.route);
 }
 
+/* Starts a Comm for what is left, or for as much of it as one holds. */
+void s4d_engine::move(Start *start)
+{
+    const Flow &f = flows.at(static_cast<size_t>(start->flow));
+    const double bytes = std::min(start->left_B, largest_B);
+    start->left_B -= bytes;
+    start->comm = sg4::Comm::sendto_init(f.from, f.to);
+    start->comm->set_data(start);
+    start->comm->set_payload_size(
+        std::max<uint64_t>(1, static_cast<uint64_t>(std::nearbyint(bytes * scale))));
+    start->comm->vetoable_start();
+}
+
 void s4d_engine::completed(Start *start)
 {
+    if (start->left_B > 0) {
+        ended = std::move(start->comm);
+        keep_precision();
+        move(start);
+        return;
+    }
     const s4d_callback done = start->done;
     void *const context = start->context;
     const int tag = start->tag;
@@ -193,7 +215,7 @@ void s4d_engine_seal(struct s4d_engine *e)
 void s4d_engine_start(struct s4d_engine *e, int flow, double bytes, s4d_callback done,
                       void *context, int tag)
 {
-    S4D_ASSERT(bytes > 0 && bytes < std::ldexp(1.0, 41), "a flow of %g bytes", bytes);
+    S4D_ASSERT(bytes > 0 && bytes < std::ldexp(1.0, 60), "a flow of %g bytes", bytes);
     Flow &f = e->flows.at(static_cast<size_t>(flow));
     if (!f.from)
         e->route(f);
@@ -206,11 +228,9 @@ void s4d_engine_start(struct s4d_engine *e, int flow, double bytes, s4d_callback
     start->done = done;
     start->context = context;
     start->tag = tag;
-    start->comm = sg4::Comm::sendto_init(f.from, f.to);
-    start->comm->set_data(start);
-    start->comm->set_payload_size(
-        std::max<uint64_t>(1, static_cast<uint64_t>(std::nearbyint(bytes * scale))));
-    start->comm->vetoable_start();
+    start->flow = flow;
+    start->left_B = bytes;
+    e->move(start);
 }
 
 struct s4d_timer *s4d_engine_timer(struct s4d_engine *e, double t_s, s4d_callback fire,

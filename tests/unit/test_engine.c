@@ -298,6 +298,26 @@ static void test_tiny_flows(void **state)
     near(t.end[ENDS - 1], 100 + 63 * 1e-11);
 }
 
+/* More bytes than SimGrid's counter holds at once: 1e16 and 1e15 on 1 PB/s. At half each the
+ * smaller ends at 2 s; 9e15 of the other are left, 9 s more. */
+static void huge_flows(struct world *w)
+{
+    int l = s4d_engine_link(w->e, 1e15);
+    int a = flow(w, 1, l, 1), b = flow(w, 1, l, 1);
+    s4d_engine_seal(w->e);
+    s4d_engine_start(w->e, a, 1e16, note_end, w, 0);
+    s4d_engine_start(w->e, b, 1e15, note_end, w, 1);
+}
+
+static void test_huge_flows(void **state)
+{
+    (void)state;
+    struct times t = simulate(huge_flows, 1, 1);
+    assert_int_equal(t.n, 2);
+    near(t.end[1], 2);
+    near(t.end[0], 11);
+}
+
 static int misbehave(void *context, int index, void *result, struct s4d_error *err)
 {
     (void)context;
@@ -365,7 +385,8 @@ int main(void)
         cmocka_unit_test(test_max_min),     cmocka_unit_test(test_rings),
         cmocka_unit_test(test_timers),      cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_many_timers), cmocka_unit_test(test_tiny_flows),
-        cmocka_unit_test(test_isolated),    cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_huge_flows),  cmocka_unit_test(test_isolated),
+        cmocka_unit_test(test_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

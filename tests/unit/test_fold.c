@@ -179,6 +179,7 @@ static void on_a_single_switch(void **state)
     three_ways(single_switch, "1x1x1x64", "nic-out");
     three_ways(single_switch, "4x1x16x1", "nic-out");
     three_ways(single_switch, "1x2x4x32", "nic-out");
+    three_ways(single_switch, "2x2x4x32", "nic-out");
 }
 
 static void on_a_dragonfly(void **state)
