@@ -10,12 +10,15 @@
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
+#: man             man pages of both programs and their commands, into build/man (needs help2man)
+#: install         programs, data, man pages and completion below PREFIX (default /usr/local)
+#: uninstall       remove what install put there
 #: deps            install what is missing (Debian: apt-get); on another system, list it
 #: clean           remove build/
 #: help            this list
 #
 # Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
-# LDFLAGS, BUILD (the folder), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
+# LDFLAGS, BUILD (the folder), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
 
 BUILD ?= $(if $(SANITIZE),build/asan,build)
 ifeq ($(origin CC),default)
@@ -56,6 +59,13 @@ object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))
 FIGURES := $(patsubst %/experiment.yaml,%,$(wildcard paper-figures/*/*/experiment.yaml))
+
+PREFIX ?= /usr/local
+BIN = $(DESTDIR)$(PREFIX)/bin
+SHARE = $(DESTDIR)$(PREFIX)/share
+PROGRAMS = $(BUILD)/scale4d $(wildcard $(BUILD)/scale4d-run)
+DATA := $(shell find sim/machines sim/fabric schedule/layers workloads paper-figures plots -type f \
+    ! -name '*.[ch]' | LC_ALL=C sort)
 
 MPICC ?= mpicc
 export MPICC
@@ -157,6 +167,26 @@ bench:
 golden: all
 	@tests/golden.sh --write
 
+man: all
+	@.ci/deps.sh install man
+	$(Q).ci/man.sh $(BUILD)/man $(PROGRAMS)
+
+# What is not built is not installed: scale4d-run without MPI, man pages before `make man`.
+install: all
+	$(Q)install -d $(BIN) $(SHARE)/scale4d $(SHARE)/bash-completion/completions
+	$(Q)install -m 755 $(PROGRAMS) $(BIN)
+	$(Q)for f in $(DATA); do install -D -m 644 $$f $(SHARE)/scale4d/$$f || exit; done
+	$(Q)for p in $(PROGRAMS); do \
+	    $$p completion bash > $(SHARE)/bash-completion/completions/$${p##*/} || exit; done
+	$(Q)for f in $(wildcard $(BUILD)/man/man1/*.1); do \
+	    install -D -m 644 $$f $(SHARE)/man/man1/$${f##*/} || exit; done
+	@echo "Installed below $(DESTDIR)$(PREFIX)$(if $(wildcard $(BUILD)/man),, (make man builds man pages))."
+
+uninstall:
+	$(Q)rm -f $(BIN)/scale4d $(BIN)/scale4d-run $(SHARE)/man/man1/scale4d.1 $(SHARE)/man/man1/scale4d-*.1 \
+	    $(SHARE)/bash-completion/completions/scale4d $(SHARE)/bash-completion/completions/scale4d-run
+	$(Q)rm -rf $(SHARE)/scale4d
+
 format:
 	$(Q)clang-format -i $(ALL) $(HEADERS)
 format-check:
@@ -178,7 +208,7 @@ clean:
 help:
 	@sed -n 's/^#: /  /p' Makefile
 
-.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures figure-program bench golden format \
-    format-check deps clean help FORCE $(FIGURES:%=figure-%)
+.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures figure-program bench man install \
+    uninstall golden format format-check deps clean help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
 -include $(patsubst %.o,%.d,$(call object,$(ALL)))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What scale4d needs from the system: a table, a yes or no for each line, and the installation.
 #
-#   .ci/deps.sh check|quiet|install PURPOSE...     PURPOSE: build, run (scale4d-run), figures, test
+#   .ci/deps.sh check|quiet|install PURPOSE...     PURPOSE: build, run (scale4d-run), figures,
+#   man, test
 #
 # check prints the lines, quiet only what is missing; both exit 1 if something is. install uses
 # apt-get on Debian, through sudo when not root; on another system it prints the list and exits 1.
@@ -25,6 +26,8 @@ build    uthash         uthash-dev       echo '#include <uthash.h>' | ${CC:-gcc}
 run      MPI            libopenmpi-dev   command -v ${MPICC:-mpicc}
 run      CBLAS          libopenblas-dev  pkg-config --exists openblas
 figures  gnuplot        gnuplot-nox      command -v gnuplot
+man      help2man       help2man         command -v help2man
+test     help2man       help2man         command -v help2man
 test     gnuplot        gnuplot-nox      command -v gnuplot
 test     cmocka         libcmocka-dev    pkg-config --exists cmocka
 test     bats           bats             command -v bats

@@ -289,4 +289,8 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_collective = {
-    "collective", "times and bandwidths of one collective by size, in nccl-tests' columns", run};
+    .name = "collective",
+    .summary = "times and bandwidths of one collective by size, in nccl-tests' columns",
+    .run = run,
+    .options = groups,
+};

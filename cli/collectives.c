@@ -67,4 +67,8 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_collectives = {
-    "collectives", "the collective algorithms; with a name, what it does and its source", run};
+    .name = "collectives",
+    .summary = "the collective algorithms; with a name, what it does and its source",
+    .run = run,
+    .names = "collectives",
+};

@@ -112,4 +112,8 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_compare = {
-    "compare", "records of two runs: what changed, and whether it lost too much", run};
+    .name = "compare",
+    .summary = "records of two runs: what changed, and whether it lost too much",
+    .run = run,
+    .options = groups,
+};

@@ -149,4 +149,9 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_fabrics = {
-    "fabrics", "the network topologies known; with a name, its parameters", run};
+    .name = "fabrics",
+    .summary = "the network topologies known; with a name, its parameters",
+    .run = run,
+    .options = groups,
+    .names = "fabrics",
+};

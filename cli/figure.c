@@ -423,4 +423,8 @@ static int figure(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_figure = {
-    .name = "figure", .summary = "simulate and draw a published figure", .run = figure};
+    .name = "figure",
+    .summary = "simulate and draw a published figure",
+    .run = figure,
+    .options = groups,
+};

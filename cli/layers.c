@@ -97,4 +97,6 @@ const struct s4d_command s4d_command_layers = {
     .name = "layers",
     .summary = "the layer kinds a model is made of",
     .run = run,
+    .options = groups,
+    .names = "layers",
 };

@@ -84,4 +84,8 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_links = {
-    .name = "links", .summary = "sum up and draw the use of links", .run = run};
+    .name = "links",
+    .summary = "sum up and draw the use of links",
+    .run = run,
+    .options = groups,
+};

@@ -194,4 +194,9 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_machines = {
-    "machines", "the machines known; with a name, every value and where it comes from", run};
+    .name = "machines",
+    .summary = "the machines known; with a name, every value and where it comes from",
+    .run = run,
+    .options = groups,
+    .names = "machines",
+};

@@ -12,7 +12,7 @@
 
 /* In the order of --help. One a line, so that each has its own line of history. */
 /* clang-format off */
-static const struct s4d_command *const commands[] = {
+const struct s4d_command *const s4d_commands[] = {
     &s4d_command_simulate,
     &s4d_command_schedule,
     &s4d_command_collective,
@@ -25,14 +25,15 @@ static const struct s4d_command *const commands[] = {
     &s4d_command_figure,
     &s4d_command_compare,
     &s4d_command_links,
+    &s4d_command_completion,
     NULL};
 /* clang-format on */
 
 static const struct s4d_command *find(const char *name)
 {
-    for (int i = 0; commands[i] != NULL; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (int i = 0; s4d_commands[i] != NULL; i++)
+        if (strcmp(s4d_commands[i]->name, name) == 0)
+            return s4d_commands[i];
     return NULL;
 }
 
@@ -41,8 +42,8 @@ static int unknown(const char *name)
     struct s4d_error err;
     const char *names[64];
     int n = 0;
-    for (; commands[n] != NULL; n++)
-        names[n] = commands[n]->name;
+    for (; s4d_commands[n] != NULL; n++)
+        names[n] = s4d_commands[n]->name;
     s4d_fail(&err, S4D_EXIT_USAGE, "", "expected a command, got %s", s4d_quote(name).text);
     s4d_hint_nearest(&err, name, names, n);
     return s4d_error_print(&err);
@@ -50,10 +51,10 @@ static int unknown(const char *name)
 
 static void help(FILE *out)
 {
-    fprintf(out, "usage: scale4d COMMAND [OPTION...]\n\n"
+    fprintf(out, "Usage: scale4d COMMAND [OPTION...]\n\n"
                  "Simulates the training of large models with the 4D parallel schedule.\n\n");
-    for (int i = 0; commands[i] != NULL; i++)
-        fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    for (int i = 0; s4d_commands[i] != NULL; i++)
+        fprintf(out, "  %-12s %s\n", s4d_commands[i]->name, s4d_commands[i]->summary);
     fprintf(out, "\nscale4d COMMAND --help (or scale4d help COMMAND) shows its options.\n");
 }
 

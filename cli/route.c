@@ -154,4 +154,9 @@ static int run(int argc, char **argv)
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
 }
 
-const struct s4d_command s4d_command_route = {"route", "the links between two ranks", run};
+const struct s4d_command s4d_command_route = {
+    .name = "route",
+    .summary = "the links between two ranks",
+    .run = run,
+    .options = groups,
+};

@@ -113,4 +113,5 @@ const struct s4d_command s4d_command_schedule = {
     .name = "schedule",
     .summary = "print the operations of one training iteration",
     .run = run,
+    .options = groups,
 };

@@ -238,4 +238,5 @@ const struct s4d_command s4d_command_simulate = {
     .name = "simulate",
     .summary = "time, FLOP/s and exposed communication of training on a machine",
     .run = run,
+    .options = groups,
 };

@@ -134,4 +134,9 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_command s4d_command_workloads = {
-    "workloads", "the models that can be trained, and every value of one", run};
+    .name = "workloads",
+    .summary = "the models that can be trained, and every value of one",
+    .run = run,
+    .options = groups,
+    .names = "workloads",
+};

@@ -4,10 +4,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/memory.h"
 #include "support/random.h"
@@ -127,4 +129,22 @@ void s4d_names_free(char **names, int n)
 bool s4d_is_path(const char *name)
 {
     return strchr(name, '/') != NULL || has_yaml_ending(name);
+}
+
+const char *s4d_data_folder(void)
+{
+    static char folder[PATH_MAX];
+    if (folder[0])
+        return folder;
+    char program[PATH_MAX] = ""; /* "/usr/local/bin/scale4d" */
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    for (int i = 0; i < 2; i++) {
+        char *slash = n > 0 ? strrchr(program, '/') : NULL;
+        if (slash)
+            *slash = '\0';
+    }
+    snprintf(folder, sizeof folder, "%.4000s/share/scale4d", program);
+    if (access(folder, R_OK | X_OK) != 0)
+        snprintf(folder, sizeof folder, "%s", S4D_DATA_DIR);
+    return folder;
 }

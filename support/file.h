@@ -25,6 +25,10 @@ int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_err
 int s4d_file_names(const char *folder, char ***names);
 void s4d_names_free(char **names, int n);
 
+/* The folder that holds sim/machines and workloads: share/scale4d beside the bin of an installed
+ * program, else the source tree of the build. Found once; valid until the program ends. */
+const char *s4d_data_folder(void);
+
 /* Whether a machine's or workload's name is a path: has a '/' or ends in ".yaml". */
 bool s4d_is_path(const char *name);
 

@@ -175,7 +175,11 @@ static int load_file(struct s4d_workload *w, const char *file, struct s4d_error 
 static const char *folder(void)
 {
     const char *own = getenv("SCALE4D_WORKLOADS");
-    return own && *own ? own : S4D_DATA_DIR "/workloads";
+    static char data[4200];
+    if (own && *own)
+        return own;
+    snprintf(data, sizeof data, "%s/workloads", s4d_data_folder());
+    return data;
 }
 
 static int load_named(struct s4d_workload *w, const char *name, struct s4d_error *err)

@@ -337,4 +337,5 @@ const struct s4d_run_command s4d_run_calibrate = {
     .name = "calibrate",
     .summary = "measure this machine, and write it for scale4d simulate",
     .run = run,
+    .options = groups,
 };

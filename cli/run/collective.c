@@ -279,4 +279,5 @@ const struct s4d_run_command s4d_run_collective = {
     .name = "collective",
     .summary = "times and bandwidths of one collective by size, in nccl-tests' columns",
     .run = run,
+    .options = groups,
 };

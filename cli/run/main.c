@@ -7,6 +7,7 @@
 
 #include "cli/run/command.h"
 #include "real/watch.h"
+#include "support/completion.h"
 #include "support/nearest.h"
 #include "support/quote.h"
 #include "support/record.h"
@@ -20,11 +21,22 @@ static const struct s4d_run_command *const commands[] = {
 
 static void help(FILE *out)
 {
-    fprintf(out, "usage: mpirun -n N scale4d-run COMMAND [OPTION...]\n\n"
+    fprintf(out, "Usage: mpirun -n N scale4d-run COMMAND [OPTION...]\n\n"
                  "Trains large models with the 4D parallel schedule, a process a device.\n\n");
     for (int i = 0; commands[i] != NULL; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "  %-12s %s\n", "completion", "print the completion of bash");
     fprintf(out, "\nscale4d-run COMMAND --help shows its options. It runs alone, too: one rank.\n");
+}
+
+static void write_completion(void)
+{
+    struct s4d_completion rows[sizeof commands / sizeof *commands + 1] = {{.command = NULL}};
+    int n = 0;
+    for (; commands[n] != NULL; n++)
+        rows[n] = (struct s4d_completion){commands[n]->name, commands[n]->options, NULL};
+    rows[n] = (struct s4d_completion){.command = "completion"};
+    s4d_completion_bash("scale4d-run", rows, stdout);
 }
 
 static const struct s4d_run_command *find(const char *name, struct s4d_error *err)
@@ -72,6 +84,10 @@ static int dispatch(struct s4d_world *w, int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("scale4d-run %s (%s)\n", s4d_version, s4d_commit);
+        return S4D_EXIT_OK;
+    }
+    if (strcmp(argv[1], "completion") == 0) {
+        write_completion();
         return S4D_EXIT_OK;
     }
     const struct s4d_run_command *command = find(argv[1], &err);

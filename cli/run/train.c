@@ -301,4 +301,5 @@ const struct s4d_run_command s4d_run_train = {
     .name = "train",
     .summary = "train a model: losses, iteration times, FLOP/s, exposed communication",
     .run = run,
+    .options = groups,
 };

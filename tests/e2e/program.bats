@@ -15,7 +15,7 @@ load lib
 @test "without a command: the list on standard error, exit 64" {
     run "$s4d"
     [ "$status" -eq 64 ]
-    [[ $output == usage:* ]]
+    [[ $output == Usage:* ]]
     [ -z "$("$s4d" 2> /dev/null)" ]
 }
 @test "the version names the commit" {
