@@ -94,7 +94,7 @@ $(call object,$(RUN) $(REAL_TEST)): export MPICH_CC = $(CC)
 $(call object,$(RUN) $(REAL_TEST)): $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno $(FLAGS) \
+	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno -fno-trapping-math $(FLAGS) \
 	    $(shell pkg-config --cflags openblas) -MMD -MP -c -o $@ $<
 
 $(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a

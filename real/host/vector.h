@@ -32,11 +32,12 @@ static inline float s4d_expf(float x)
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1;
     /* 2^n in two factors: n may be 128, which is no exponent */
-    int32_t half = (int32_t)n / 2, rest = (int32_t)n - half;
-    uint32_t bits[2] = {(uint32_t)(half + 127) << 23, (uint32_t)(rest + 127) << 23};
-    float power[2];
-    memcpy(power, bits, sizeof power);
-    float e = p * power[0] * power[1];
+    int32_t whole = (int32_t)n, half = whole / 2;
+    uint32_t bits1 = (uint32_t)(half + 127) << 23, bits2 = (uint32_t)(whole - half + 127) << 23;
+    float power1, power2;
+    memcpy(&power1, &bits1, sizeof power1);
+    memcpy(&power2, &bits2, sizeof power2);
+    float e = p * power1 * power2;
     e = x < -87.33f ? 0 : e;
     e = x > 88.72f ? INFINITY : e;
     return x != x ? x : e;
