@@ -17,6 +17,7 @@
 #include "schedule/build.h"
 #include "schedule/plan.h"
 #include "support/memory.h"
+#include "tests/lib/models.h"
 #include "tests/lib/training.h"
 
 static int world_rank, world_size, n_tests;
@@ -307,6 +308,24 @@ static void check_grids(enum s4d_type precision, double tolerance)
     s4d_trained_free(&reference);
 }
 
+/* The same of a Llama (RMSNorm, rotary, grouped queries, SwiGLU, untied head), and of a GPT of 16
+ * heads, which all 70 grids of up to 16 ranks divide. */
+static void check_model(struct s4d_case base, const char *what)
+{
+    struct s4d_trained reference;
+    struct s4d_grid grid;
+    base.options.adam_epsilon = 1e-3;
+    base.iterations = 2;
+    reference_of(&base, &reference);
+    for (int i = 0; s4d_case_grid(i, &grid); i++) {
+        struct s4d_case c = base;
+        c.grid = grid;
+        if (s4d_divides(&c.model, &grid, &c.options, NULL) == 0)
+            check(&c, &reference, S4D_PROGRESS_PANELS, 1e-5, what);
+    }
+    s4d_trained_free(&reference);
+}
+
 struct choice {
     const char *name;
     void (*set)(struct s4d_case *c);
@@ -407,6 +426,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     check_grids(S4D_F32, 1e-5);
     check_grids(S4D_F64, 1e-12);
+    check_model(s4d_test_case(S4D_TEST_LLAMA, 1, 1, 1, 1), "llama");
+    if (all)
+        check_model(s4d_case_default(16, 1, 1, 1, 1), "16 heads");
     check_half(S4D_BF16, 0.05);
     check_half(S4D_F16, 0.01);
     check_options(2, 1, 2, 1, all);
