@@ -101,11 +101,16 @@ $(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
+# Of the tests' library these programs need what is plain C, without cmocka or SimGrid.
+$(BUILD)/libtests.a: $(call object,$(filter %.c,$(TEST_LIB)))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
 $(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) \
-    $(call object,$(TEST_LIB)) $(BUILD)/libscale4d.a
+    $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS) -lcmocka
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,CC,$<)
