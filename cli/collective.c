@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/scenario.h"
 #include "sim/collective/measure.h"
 #include "support/option.h"
 #include "support/record.h"
@@ -15,6 +16,7 @@ struct config {
     int64_t smallest, largest;
     bool no_fold, json;
     struct s4d_texts set;
+    struct s4d_scenario_options scenario;
 };
 
 static const struct s4d_option options[] = {
@@ -44,12 +46,16 @@ static const struct s4d_option options[] = {
      .help = "another value for a key of the machine"},
     {0}};
 
-static const struct s4d_option_group groups[] = {{"Collective", options, 0}, {0}};
+static const struct s4d_option_group groups[] = {
+    {"Collective", options, 0},
+    {"Placement and differences", s4d_scenario_options, offsetof(struct config, scenario)},
+    {0}};
 
 /* Everything a run needs, checked. */
 struct job {
     const struct config *config;
     struct s4d_machine machine;
+    struct s4d_scenario scenario;
     struct s4d_measurement measurement;
     char op[32]; /* as nccl-tests spells it */
     double bytes[64];
@@ -162,9 +168,10 @@ static int check(struct job *job, struct s4d_error *err)
     if (find_op(job, err) || find_algorithm(job, err) || find_groups(job, err) ||
         find_sizes(job, err))
         return -1;
-    if (s4d_machine_load(&job->machine, config->machine, (const char *const *)config->set.v,
-                         config->set.n, err))
+    if (s4d_scenario_load(&job->machine, &job->scenario, config->machine, &config->set,
+                          &config->scenario, err))
         return -1;
+    job->measurement.scenario = &job->scenario;
     job->measurement.machine = &job->machine;
     return 0;
 }
@@ -244,6 +251,9 @@ static int write_records(const struct job *job, json_t *provenance, struct s4d_e
                       job->bytes[i] / r->time_s, "busbw_Bps", bus_Bps(job, i), "latency_s",
                       r->cost.latency_s, "efficiency", r->cost.efficiency, "extrapolated",
                       r->cost.extrapolated, "model_version", s4d_model_version);
+        json_t *scenario = s4d_scenario_record(&job->scenario);
+        if (scenario)
+            json_object_set_new(record, "scenario", scenario);
         json_object_update_new(record, results);
         json_object_set(record, "provenance", provenance);
         int rc = s4d_record_write(record, stdout, err);
@@ -271,8 +281,10 @@ static int measure(const struct config *config, int argc, char **argv, struct s4
         }
         json_decref(provenance);
     }
-    if (job.measurement.machine)
+    if (job.measurement.machine) {
         s4d_machine_free(&job.machine);
+        s4d_scenario_free(&job.scenario);
+    }
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "cli/scenario.h"
 #include "sim/cluster.h"
 #include "support/option.h"
 #include "support/record.h"
@@ -14,6 +15,7 @@ struct options {
     char *machine;
     int gpus;
     struct s4d_texts set;
+    struct s4d_scenario_options scenario;
     bool json;
 };
 static const struct s4d_option rows[] = {
@@ -40,7 +42,10 @@ static const struct s4d_option rows[] = {
      .help = "print one JSON line"},
     {0},
 };
-static const struct s4d_option_group groups[] = {{"Options", rows, 0}, {0}};
+static const struct s4d_option_group groups[] = {
+    {"Options", rows, 0},
+    {"Placement and differences", s4d_scenario_options, offsetof(struct options, scenario)},
+    {0}};
 
 struct way {
     int rank[2];
@@ -109,18 +114,21 @@ static int read_ranks(const struct s4d_texts *given, int gpus, int rank[2], stru
     return 0;
 }
 
-static int route(const struct s4d_machine *m, const struct options *o,
+static int route(const struct s4d_machine *m, const struct s4d_scenario *s, const struct options *o,
                  const struct s4d_texts *given, int argc, char **argv, struct s4d_error *err)
 {
     int per = m->node.devices, gpus = o->gpus ? o->gpus : m->fabric.nodes * per;
     struct way w = {.path = {0}};
     struct s4d_cluster c;
-    if (s4d_cluster_create(&c, m, (gpus + per - 1) / per, err))
+    if (s4d_scenario_cluster(&c, m, gpus, s, err))
         return -1;
     int rc = read_ranks(given, gpus, w.rank, err);
     if (rc == 0) {
         s4d_cluster_route(&c, s4d_device_of_rank(&c, w.rank[0]), s4d_device_of_rank(&c, w.rank[1]),
                           &w.path, &w.latency_s);
+        rc = s4d_cluster_check_ways(&c, err);
+    }
+    if (rc == 0) {
         if (o->json)
             rc = write_record(&c, &w, argc, argv, err);
         else
@@ -136,7 +144,8 @@ static int run(int argc, char **argv)
     struct s4d_error err = {0};
     struct options o = {0};
     struct s4d_texts given = {0};
-    struct s4d_machine m = {0};
+    struct s4d_machine m;
+    struct s4d_scenario s;
     int rc = s4d_options_argv(
         groups,
         "The links from one rank to another (two NAMEs: their numbers), with capacity "
@@ -145,10 +154,12 @@ static int run(int argc, char **argv)
     if (rc == 0 && !o.machine)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "--machine", "missing");
     if (rc == 0)
-        rc = s4d_machine_load(&m, o.machine, (const char *const *)o.set.v, o.set.n, &err);
-    if (rc == 0)
-        rc = route(&m, &o, &given, argc, argv, &err);
-    s4d_machine_free(&m);
+        rc = s4d_scenario_load(&m, &s, o.machine, &o.set, &o.scenario, &err);
+    if (rc == 0) {
+        rc = route(&m, &s, &o, &given, argc, argv, &err);
+        s4d_machine_free(&m);
+        s4d_scenario_free(&s);
+    }
     s4d_texts_free(&given);
     s4d_options_free(groups, &o);
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/explain.h"
+#include "cli/scenario.h"
 #include "schedule/schedule_options.h"
 #include "sim/simulate.h"
 #include "support/record.h"
@@ -17,6 +18,7 @@ struct config {
     int gpus, workers;
     bool no_fold, json;
     struct s4d_schedule_options schedule;
+    struct s4d_scenario_options scenario;
     struct s4d_explain_options explain;
 };
 
@@ -66,6 +68,7 @@ static const struct s4d_option_group groups[] = {
     {.title = "Simulation", .options = options},
     {.title = "What happened", .options = s4d_explain_options, .offset = AT(explain)},
     {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
+    {.title = "Placement and differences", .options = s4d_scenario_options, .offset = AT(scenario)},
     {.title = NULL},
 };
 
@@ -107,6 +110,11 @@ static void print_inputs(const json_t *r)
                "simulated\n",
                get(automatic, "candidates"), get(automatic, "feasible"),
                get(automatic, "simulated"));
+    const json_t *scenario = json_object_get(r, "scenario");
+    if (scenario) {
+        printf("# placement %s\n", text_of(scenario, "placement"));
+        print_names("differences", json_object_get(scenario, "differences"));
+    }
     printf("# simulated: %.0f classes of GPUs, %.0f of groups, %.0f of flows, %.0f of links; %.0f "
            "ops a GPU\n",
            get(sim, "gpu_classes"), get(sim, "group_classes"), get(sim, "flow_classes"),
@@ -185,8 +193,10 @@ static int print(const struct s4d_simulation *s, const struct s4d_result *result
 static int simulate(struct config *c, int argc, char **argv, struct s4d_error *err)
 {
     struct s4d_machine machine;
+    struct s4d_scenario scenario;
     struct s4d_workload workload;
     struct s4d_simulation s = {.machine = &machine,
+                               .scenario = &scenario,
                                .workload = &workload,
                                .gpus = c->gpus,
                                .fold = !c->no_fold,
@@ -201,7 +211,7 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
     if (s4d_schedule_options_resolve(&c->schedule, c->gpus, &s.grid, &s.grid_auto, err))
         return -1;
     s.options = c->schedule.options;
-    if (s4d_machine_load(&machine, c->machine, (const char *const *)c->set.v, c->set.n, err))
+    if (s4d_scenario_load(&machine, &scenario, c->machine, &c->set, &c->scenario, err))
         return -1;
     int rc = s4d_workload_load(&workload, c->workload, err);
     if (rc == 0) {
@@ -216,6 +226,7 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
         s4d_workload_free(&workload);
     }
     s4d_machine_free(&machine);
+    s4d_scenario_free(&scenario);
     return rc;
 }
 

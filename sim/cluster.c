@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links of a cluster, in this order: for each node its device pairs (both directions of link 0, of
  * link 1, ...) and its NICs (out and in of NIC 0, ...); then the fabric's. All nodes are alike, so
- * ways inside a node are found once, by sim/node.c. */
+ * ways inside a node are found once, by sim/node.c, and again for each node that lost links. */
 #include "sim/cluster.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/fabric.h"
 #include "sim/node.h"
@@ -89,9 +90,35 @@ void s4d_cluster_destroy(struct s4d_cluster *c)
     if (c->fabric && c->fabric->destroy)
         c->fabric->destroy(c);
     s4d_node_routes_free(c->node_state);
+    for (int i = 0; i < c->n_altered; i++) {
+        s4d_node_routes_free(c->altered[i].routes);
+        free(c->altered[i].node.link);
+        free(c->altered[i].node.nic);
+    }
+    free(c->altered);
+    free(c->altered_of);
+    free(c->fault);
+    free((int *)c->node_of);
     free(c->links);
     free(c->device_speed);
     *c = (struct s4d_cluster){0};
+}
+
+int s4d_links_per_node(const struct s4d_cluster *c)
+{
+    return links_per_node(&c->machine->node);
+}
+
+char *s4d_node_name(const struct s4d_cluster *c, int node)
+{
+    (void)c;
+    return s4d_asprintf("n%d", node);
+}
+
+char *s4d_device_name(const struct s4d_cluster *c, int device)
+{
+    int per = c->machine->node.devices;
+    return s4d_asprintf("n%d.gpu%d", device / per, device % per);
 }
 
 char *s4d_link_name(const struct s4d_cluster *c, int link)
@@ -153,14 +180,113 @@ void s4d_path_free(struct s4d_path *path)
     *path = (struct s4d_path){0};
 }
 
+const struct s4d_node *s4d_cluster_node(const struct s4d_cluster *c, int node)
+{
+    int altered = c->altered_of ? c->altered_of[node] : -1;
+    return altered < 0 ? &c->machine->node : &c->altered[altered].node;
+}
+
+static const struct s4d_node_routes *routes_of(const struct s4d_cluster *c, int node)
+{
+    int altered = c->altered_of ? c->altered_of[node] : -1;
+    return altered < 0 ? c->node_state : c->altered[altered].routes;
+}
+
 /* The way inside node n between two of its local devices; nothing when they are the same. */
 static void add_local(const struct s4d_cluster *c, int n, int from, int to, struct s4d_path *path)
 {
     const int *hop;
-    int hops = s4d_node_route(c->node_state, from, to, &hop);
+    int hops = s4d_node_route(routes_of(c, n), from, to, &hop);
     int base = n * links_per_node(&c->machine->node);
     for (int i = 0; i < hops; i++)
         s4d_path_add(path, base + hop[i], 1);
+}
+
+void s4d_cluster_place(struct s4d_cluster *c, int *nodes, int n)
+{
+    free((int *)c->node_of);
+    c->node_of = nodes;
+    c->n_used = n;
+}
+
+/* Whether one of the node's own links is dead, 0 or 1 for each direction. */
+static bool is_altered(const struct s4d_cluster *c, int node)
+{
+    int per_node = links_per_node(&c->machine->node);
+    for (int i = 0; i < per_node; i++)
+        if (s4d_link_is_dead(c, node * per_node + i))
+            return true;
+    return false;
+}
+
+/* The node without what is dead, in one direction or both. */
+static int alter(struct s4d_cluster *c, int number, bool needs_nic, struct s4d_error *err)
+{
+    const struct s4d_node *node = &c->machine->node;
+    const struct s4d_link *link = &c->links[number * links_per_node(node)];
+    struct s4d_altered *a = &c->altered[c->n_altered];
+    c->altered_of[number] = c->n_altered++;
+    *a = (struct s4d_altered){.node = *node};
+    a->node.link = s4d_malloc(((size_t)node->n_links + 1) * sizeof *node->link);
+    a->node.nic = s4d_malloc(((size_t)node->n_nics + 1) * sizeof *node->nic);
+    for (int i = 0; i < node->n_links; i++, link += 2) {
+        a->node.link[i] = node->link[i];
+        if (link[0].capacity_Bps == 0 || link[1].capacity_Bps == 0)
+            a->node.link[i].bricks = 0;
+    }
+    for (int i = 0; i < node->n_nics; i++, link += 2) {
+        a->node.nic[i] = node->nic[i];
+        if (link[0].capacity_Bps == 0 || link[1].capacity_Bps == 0)
+            a->node.nic[i].device = -1;
+    }
+    char *name = s4d_node_name(c, number);
+    a->routes = s4d_node_routes_create(&a->node, needs_nic, name, err);
+    free(name);
+    return a->routes ? 0 : -1;
+}
+
+int s4d_cluster_settle(struct s4d_cluster *c, struct s4d_error *err)
+{
+    int used = c->node_of ? c->n_used : c->n_nodes;
+    c->fault = s4d_realloc(c->fault, sizeof *c->fault);
+    *c->fault = (struct s4d_fault){.found = false};
+    c->altered_of = s4d_malloc((size_t)c->n_nodes * sizeof *c->altered_of);
+    memset(c->altered_of, -1, (size_t)c->n_nodes * sizeof *c->altered_of);
+    for (int i = 0; i < used; i++) {
+        int node = c->node_of ? c->node_of[i] : i;
+        if (!is_altered(c, node))
+            continue;
+        c->altered = s4d_realloc(c->altered, ((size_t)c->n_altered + 1) * sizeof *c->altered);
+        if (alter(c, node, used > 1, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Remembers the first way over a dead link: links from path->link[begin]. */
+static void note_dead(const struct s4d_cluster *c, int a, int b, const struct s4d_path *path,
+                      int begin)
+{
+    for (int i = begin; i < path->n && !c->fault->found; i++)
+        if (s4d_link_is_dead(c, path->link[i]))
+            *c->fault = (struct s4d_fault){true, a, b, path->link[i]};
+}
+
+int s4d_cluster_check_ways(const struct s4d_cluster *c, struct s4d_error *err)
+{
+    const struct s4d_fault *f = c->fault;
+    if (!f || !f->found)
+        return 0;
+    char *a = s4d_device_name(c, f->a), *b = s4d_device_name(c, f->b),
+         *link = s4d_link_name(c, f->link);
+    s4d_fail(err, S4D_EXIT_DATA, c->machine->name, "no way from %s to %s: %s is dead", a, b, link);
+    free(a);
+    free(b);
+    free(link);
+    return s4d_hint(err,
+                    "a %s has no other way here; part of the bandwidth, as 0.5, slows a link "
+                    "instead",
+                    c->fabric->name);
 }
 
 void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
@@ -175,14 +301,17 @@ void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, i
         *latency_s = node->latency_s.value;
         return;
     }
-    int nic_a = s4d_node_nic(c->node_state, out % per),
-        nic_b = s4d_node_nic(c->node_state, in % per);
+    int begin = path->n;
+    int nic_a = s4d_node_nic(routes_of(c, na), out % per),
+        nic_b = s4d_node_nic(routes_of(c, nb), in % per);
     int nics = 2 * node->n_links, per_node = links_per_node(node);
     add_local(c, na, a % per, node->nic[nic_a].device, path);
     s4d_path_add(path, na * per_node + nics + 2 * nic_a, 1);
     c->fabric->route(c, na * node->n_nics + nic_a, nb * node->n_nics + nic_b, path);
     s4d_path_add(path, nb * per_node + nics + 2 * nic_b + 1, 1);
     add_local(c, nb, node->nic[nic_b].device, b % per, path);
+    if (c->fault)
+        note_dead(c, a, b, path, begin);
     *latency_s = c->machine->fabric.latency_s.value;
 }
 
@@ -195,12 +324,15 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
 int s4d_device_on_rail(const struct s4d_cluster *c, int a)
 {
     const struct s4d_node *node = &c->machine->node;
-    int nic = s4d_node_nic(c->node_state, a % node->devices);
+    int nic = s4d_node_nic(routes_of(c, a / node->devices), a % node->devices);
     return nic < 0 ? a % node->devices : node->nic[nic].device;
 }
 
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank)
 {
     const struct s4d_node *node = &c->machine->node;
-    return rank - rank % node->devices + node->rank_to_device[rank % node->devices];
+    int job_node = rank / node->devices;
+    S4D_ASSERT(!c->node_of || job_node < c->n_used, "rank %d on %d nodes", rank, c->n_used);
+    return (c->node_of ? c->node_of[job_node] : job_node) * node->devices +
+           node->rank_to_device[rank % node->devices];
 }

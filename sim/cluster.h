@@ -14,14 +14,33 @@ struct s4d_link {
         *kind; /* "nvlink", "nic-out", "group-out": for printing, and the colour links start with */
 };
 
+/* A node with dead links: those have no bricks, dead NICs hang on device -1. */
+struct s4d_altered {
+    struct s4d_node node; /* its own link and nic arrays, all else borrowed */
+    struct s4d_node_routes *routes;
+};
+
+/* The first way that found nothing but dead links. */
+struct s4d_fault {
+    bool found;
+    int a, b, link; /* devices, a dead link of the way */
+};
+
 struct s4d_cluster {
     const struct s4d_machine *machine;
     int n_nodes, n_devices; /* devices_per_node * n_nodes; device d is local device d %
                                devices_per_node of node d / devices_per_node */
     struct s4d_link *links; /* directed */
     int n_links, cap_links;
-    double *device_speed; /* 1 each; tests slow one down */
+    double *device_speed; /* 1 each; sim/differences.h changes it */
     struct s4d_node_routes *node_state;
+    const int *node_of; /* the node of the job's first, second, ... node's worth of ranks; NULL:
+                           nodes in order. Owned, as is what follows */
+    int n_used;         /* entries of node_of */
+    struct s4d_altered *altered; /* nodes with dead links of their own (sim/differences.h) */
+    int n_altered;
+    int *altered_of;                      /* by node, -1: as all others; NULL: no node is altered */
+    struct s4d_fault *fault;              /* NULL: no link is dead */
     const struct s4d_fabric_kind *fabric; /* sim/fabric.h */
     void *fabric_state;
 };
@@ -37,6 +56,18 @@ int s4d_cluster_room(const struct s4d_cluster *c, int64_t links, struct s4d_erro
 int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind);
 bool s4d_link_is_dead(const struct s4d_cluster *c, int link);
 char *s4d_link_name(const struct s4d_cluster *c, int link); /* "n12.gpu0->gpu3", caller frees */
+
+/* The nodes of the job, `n` different ones, in the order of its ranks; takes the array over. */
+void s4d_cluster_place(struct s4d_cluster *c, int *nodes, int n);
+/* After capacities were set to 0: finds other ways inside the nodes of the job that lost links. 0,
+ * or -1 (exit 65): a device or all NICs of one of them are cut off. */
+int s4d_cluster_settle(struct s4d_cluster *c, struct s4d_error *err);
+/* 0, or -1 (exit 65): some way asked for since s4d_cluster_settle has no living link. */
+int s4d_cluster_check_ways(const struct s4d_cluster *c, struct s4d_error *err);
+const struct s4d_node *s4d_cluster_node(const struct s4d_cluster *c, int node);
+int s4d_links_per_node(const struct s4d_cluster *c);
+char *s4d_node_name(const struct s4d_cluster *c, int node);     /* "n12", caller frees */
+char *s4d_device_name(const struct s4d_cluster *c, int device); /* "n12.gpu3", caller frees */
 
 /* Weighted links, appended to. */
 struct s4d_path {

@@ -181,6 +181,8 @@ static int add_group(struct building *b, int set, const int *ranks, int n, int *
     for (int a = 0; a < S4D_ALGORITHMS; a++)
         group.shape[a] = -1;
     int rc = n > 1 ? add_flows(b, &group, devices) : 0;
+    if (s4d_cluster_check_ways(b->c, err))
+        return -1;
     s4d_push(f->groups, f->n_groups, b->cap_groups, group);
     if (rc == 0)
         return 0;

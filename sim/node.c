@@ -38,7 +38,7 @@ static bool extend(const struct s4d_node *node, struct reach *reach, int hops)
     for (int local = 0; local < 2 * node->n_links; local++) {
         const struct s4d_node_link *link = &node->link[local / 2];
         int from = link_from(link, local), to = link_from(link, local + 1);
-        if (reach[from].hops != hops)
+        if (reach[from].hops != hops || link->bricks == 0)
             continue;
         double width = fmin(reach[from].width, capacity(link));
         bool fresh = reach[to].hops < 0;
@@ -77,6 +77,8 @@ static int nearest_nic(const struct s4d_node *node, const struct reach *reach)
 {
     int best = -1;
     for (int i = 0; i < node->n_nics; i++) {
+        if (node->nic[i].device < 0) /* dead */
+            continue;
         int hops = reach[node->nic[i].device].hops;
         if (hops >= 0 && (best < 0 || hops < reach[node->nic[best].device].hops))
             best = i;

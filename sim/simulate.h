@@ -8,6 +8,7 @@
 #include "schedule/program.h"
 #include "sim/executor.h"
 #include "sim/explain.h"
+#include "sim/scenario.h"
 #include "support/machine.h"
 #include "workloads/workload.h"
 
@@ -17,7 +18,8 @@ struct s4d_simulation {
     int gpus;
     bool grid_auto;       /* enumerate, rank by the alpha-beta estimate, simulate the best ten */
     struct s4d_grid grid; /* sizes and order; order alone where grid_auto */
-    struct s4d_options options; /* micro_batch 0: the largest that fits the memory */
+    struct s4d_options options;          /* micro_batch 0: the largest that fits the memory */
+    const struct s4d_scenario *scenario; /* where it runs, what differs there; NULL: plain */
     bool fold;
     int workers;                       /* processes at once for grid_auto */
     const struct s4d_explain *explain; /* what to write of the grid's simulation; NULL: nothing */

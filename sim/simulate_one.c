@@ -140,8 +140,8 @@ static int execute(const struct s4d_simulation *s, const struct s4d_program *p,
 {
     struct s4d_cluster cluster;
     struct s4d_system system;
-    int devices = s->machine->node.devices, rc = -1;
-    if (s4d_cluster_create(&cluster, s->machine, (s->gpus + devices - 1) / devices, err))
+    int rc = -1;
+    if (s4d_scenario_cluster(&cluster, s->machine, s->gpus, s->scenario, err))
         return -1;
     if (s4d_system_create(&system, &cluster, p, ~0u, s->fold, err) == 0) {
         struct s4d_kernels kernels = {.machine = s->machine};

@@ -30,6 +30,9 @@ static void add_inputs(json_t *record, const struct s4d_simulation *s, const str
     s4d_record_inputs(record, &s->workload->model, s->workload->hash, &r->grid, &s->options,
                       r->micro_batch, r->micro_batches);
     json_object_set_new(record, "fold", json_boolean(s->fold));
+    json_t *scenario = s4d_scenario_record(s->scenario);
+    if (scenario)
+        json_object_set_new(record, "scenario", scenario);
 }
 
 static void add_merit(json_t *record, const struct s4d_simulation *s, const struct s4d_result *r)

@@ -262,7 +262,8 @@ void s4d_layout_rings(struct s4d_rings *rings, const struct s4d_cluster *c,
     int *local = s4d_malloc((size_t)n * sizeof *local);
     for (int i = 0; i < n; i++)
         local[i] = layout->member[i] % c->machine->node.devices;
-    s4d_rings_search(rings, &c->machine->node, local, n);
+    int node = layout->member[0] / c->machine->node.devices;
+    s4d_rings_search(rings, s4d_cluster_node(c, node), local, n);
     free(local);
 }
 

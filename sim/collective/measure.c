@@ -146,10 +146,8 @@ int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes,
     if (m->algorithm && !m->algorithm->supports(m->op))
         return s4d_fail(err, S4D_EXIT_USAGE, "--algorithm", "%s does not do %s", m->algorithm->name,
                         s4d_op_kinds[m->op].name);
-    int devices = m->machine->node.devices;
     struct s4d_cluster cluster;
-    if (s4d_cluster_create(&cluster, m->machine, (s4d_grid_ranks(&m->grid) + devices - 1) / devices,
-                           err))
+    if (s4d_scenario_cluster(&cluster, m->machine, s4d_grid_ranks(&m->grid), m->scenario, err))
         return -1;
     struct s4d_program program = {.grid = m->grid, .ops = make_ops(m, bytes, n), .n_ops = n};
     program.stream_length[m->stream] = n;

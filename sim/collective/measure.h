@@ -6,6 +6,7 @@
 
 #include "schedule/program.h" /* for: enum s4d_stream */
 #include "sim/collective.h"
+#include "sim/scenario.h"
 
 struct s4d_measurement {
     const struct s4d_machine *machine;
@@ -14,6 +15,7 @@ struct s4d_measurement {
     enum s4d_stream stream;                /* its axes are the groups'; groups of two or more */
     const struct s4d_algorithm *algorithm; /* NULL: the library's choice by size */
     bool fold;
+    const struct s4d_scenario *scenario; /* where it runs, what differs there; NULL: plain */
 };
 
 struct s4d_measured {

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folded and unfolded simulations end every op of every rank at the same time: whole GPT iterations
- * on a single switch and on a dragonfly, symmetric, with one slow link and with one slow device. */
+ * on every fabric, symmetric and with every kind of asymmetry. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "schedule/build.h"
-#include "sim/executor.h"
-#include "sim/isolate.h"
-#include "support/memory.h"
-#include "workloads/workload.h"
+#include "tests/lib/folding.h"
+#include "tests/lib/sanitized.h"
 
 static const char single_switch[] =
     "synthetic:topology=single-switch,nodes=512,nic=25GB/s,latency=2us,peak=100TFLOP/s,"
@@ -27,182 +23,140 @@ static const char dragonfly[] =
     "switches_per_group=4,switches_per_node=2,local_links_per_switch=6,"
     "global_links_per_group=16,link_bandwidth_Bps=25GB/s";
 
-struct scene {
-    const char *machine, *grid;
-    const char *slow_link; /* the first link of this kind is slow; NULL: none */
-    int slow_device;       /* -1: none */
-    struct s4d_machine m;
-    struct s4d_cluster cluster;
-    struct s4d_program program;
-    int classes;  /* of ranks, folded */
-    double end_s; /* of the last op */
-};
-
-static void give_up(const struct s4d_error *err)
-{
-    fail_msg("%s: %s", err->where, err->text);
-}
-
-/* gpt-tiny, wide enough that its messages load the links, with one layer and two micro-batches. */
-static void open_scene(struct scene *s)
-{
-    struct s4d_workload w;
-    struct s4d_error err = {0};
-    struct s4d_grid grid;
-    struct s4d_options options = s4d_options_default();
-    if (s4d_machine_load(&s->m, s->machine, NULL, 0, &err) ||
-        s4d_workload_load(&w, "gpt-tiny", &err) || s4d_grid_parse(s->grid, &grid, &err))
-        give_up(&err);
-    s->m.device.launch_s.value = 3e-6;
-    s->m.device.rate_beside_in_node.value = 0.9;
-    s->m.device.rate_beside_across_nodes.value = 0.8;
-    w.model.num_layers = 1;
-    w.model.hidden_size = 1024;
-    w.model.ffn_hidden_size = 4096;
-    w.model.num_attention_heads = w.model.num_key_value_heads = 16;
-    options.global_batch = 2 * grid.size[S4D_Z] * grid.size[S4D_DATA];
-    options.micro_batch = 1;
-    int nodes = (s4d_grid_ranks(&grid) + s->m.node.devices - 1) / s->m.node.devices;
-    if (s4d_divides(&w.model, &grid, &options, &err) ||
-        s4d_build(&s->program, &w.model, &grid, &options, &err) ||
-        s4d_cluster_create(&s->cluster, &s->m, nodes, &err))
-        give_up(&err);
-    for (int i = 0, slowed = 0; s->slow_link && !slowed; i++)
-        if (strcmp(s->cluster.links[i].kind, s->slow_link) == 0) {
-            s->cluster.links[i].capacity_Bps *= 0.3;
-            slowed = 1;
-        }
-    if (s->slow_device >= 0)
-        s->cluster.device_speed[s->slow_device] = 0.7;
-    s4d_workload_free(&w);
-}
-
-static void close_scene(struct scene *s)
-{
-    s4d_program_free(&s->program);
-    s4d_cluster_destroy(&s->cluster);
-    s4d_machine_free(&s->m);
-}
-
-/* The end times of both iterations, [rank][iteration][op]; the last number is the count of rank
- * classes. */
-static size_t result_doubles(const struct scene *s)
-{
-    return (size_t)s4d_grid_ranks(&s->program.grid) * 2 * (size_t)s->program.n_ops + 1;
-}
-
-struct listener {
-    double *end_s; /* [rank class][iteration][op] */
-    int n_ops;
-};
-
-static void on_end(void *context, int rank_class, int op, int iteration, double end_s)
-{
-    struct listener *l = context;
-    l->end_s[((size_t)rank_class * 2 + (size_t)iteration) * (size_t)l->n_ops + (size_t)op] = end_s;
-}
-
-/* Job 0 is the unfolded simulation, job 1 the folded. */
-static int run(void *context, int index, void *result, struct s4d_error *err)
-{
-    struct scene *s = context;
-    struct s4d_system system;
-    struct s4d_run figures;
-    if (s4d_system_create(&system, &s->cluster, &s->program, ~0u, index == 1, err))
-        return -1;
-    size_t per_rank = 2 * (size_t)s->program.n_ops;
-    struct listener l = {s4d_malloc((size_t)system.n_ranks * per_rank * sizeof(double)),
-                         s->program.n_ops};
-    for (size_t i = 0; i < (size_t)system.n_ranks * per_rank; i++)
-        l.end_s[i] = NAN;
-    struct s4d_observer observer = {.ended = on_end, .context = &l};
-    struct s4d_kernels kernels = {&s->m};
-    int rc = s4d_execute_observed(&system, &s->program, &kernels, &observer, &figures, err);
-    double *out = result;
-    int ranks = s4d_grid_ranks(&s->program.grid);
-    for (int r = 0; r < ranks; r++)
-        for (size_t i = 0; i < per_rank; i++)
-            *out++ = l.end_s[(size_t)system.class_of_rank[r] * per_rank + i];
-    *out = system.n_ranks;
-    free(l.end_s);
-    s4d_system_free(&system);
-    return rc;
-}
-
-static void compare(struct scene *s)
-{
-    open_scene(s);
-    size_t n = result_doubles(s);
-    double *both = s4d_malloc(2 * n * sizeof *both);
-    struct s4d_error errors[2];
-    if (s4d_isolated(run, s, 2, 2, both, n * sizeof *both, errors, NULL) != 0)
-        give_up(errors[0].exit ? &errors[0] : &errors[1]);
-    const double *full = both, *folded = both + n;
-    assert_true(full[n - 1] == s4d_grid_ranks(&s->program.grid));
-    s->classes = (int)folded[n - 1];
-    s->end_s = 0;
-    for (size_t i = 0; i + 1 < n; i++) {
-        s->end_s = fmax(s->end_s, full[i]);
-        if (!(full[i] >= 0 && fabs(full[i] - folded[i]) <= 1e-9 * full[i]))
-            fail_msg("%s %s: rank %d, op %d ends at %.15g s, folded at %.15g s", s->machine,
-                     s->grid, (int)(i / 2 / (size_t)s->program.n_ops),
-                     (int)(i % (size_t)s->program.n_ops), full[i], folded[i]);
-    }
-    assert_true(s->end_s > 1e-3);
-    free(both);
-    close_scene(s);
-}
-
 /* Symmetric, with a slow link, with a slow device: a slow NIC or device takes longer, a slow device
- * makes more classes. */
-static void three_ways(const char *machine, const char *grid, const char *kind)
+ * makes more classes. device: the sixth. */
+static void three_ways(const char *machine, const char *grid, const char *link, const char *device)
 {
-    struct scene symmetric = {.machine = machine, .grid = grid, .slow_device = -1};
-    struct scene link = symmetric, device = symmetric;
-    link.slow_link = kind;
-    device.slow_device = 5;
-    compare(&symmetric);
-    compare(&link);
-    compare(&device);
-    print_message("%s: %d, %d, %d classes of ranks\n", grid, symmetric.classes, link.classes,
-                  device.classes);
-    if (strcmp(kind, "nic-out") == 0)
-        assert_true(link.end_s > symmetric.end_s);
-    assert_true(device.end_s > symmetric.end_s);
-    assert_true(link.classes >= symmetric.classes && device.classes > symmetric.classes);
+    struct folding symmetric = {.machine = machine, .grid = grid},
+                   slow_link = {.machine = machine, .grid = grid, .set = {link}},
+                   slow_device = {.machine = machine, .grid = grid, .set = {device}};
+    folding_compare(&symmetric);
+    folding_compare(&slow_link);
+    folding_compare(&slow_device);
+    print_message("%s: %d, %d, %d classes of ranks\n", grid, symmetric.classes, slow_link.classes,
+                  slow_device.classes);
+    if (strstr(link, "nic"))
+        assert_true(slow_link.end_s > symmetric.end_s);
+    assert_true(slow_device.end_s > symmetric.end_s);
+    assert_true(slow_link.classes >= symmetric.classes && slow_device.classes > symmetric.classes);
 }
+
+static const char slow_nic[] = "links.n0.nic0.out=0.3", slow_pair[] = "links.n0.gpu0->gpu1=0.3",
+                  sixth_node[] = "devices.n5.gpu0=0.7", sixth[] = "devices.n1.gpu1=0.7";
 
 static void on_a_single_switch(void **state)
 {
     (void)state;
-    three_ways(single_switch, "2x2x2x2", "nic-out");
-    three_ways(single_switch, "1x1x1x64", "nic-out");
-    three_ways(single_switch, "4x1x16x1", "nic-out");
-    three_ways(single_switch, "1x2x4x32", "nic-out");
-    three_ways(single_switch, "2x2x4x32", "nic-out");
+    three_ways(single_switch, "2x2x2x2", slow_nic, sixth_node);
+    three_ways(single_switch, "1x1x1x64", slow_nic, sixth_node);
+    three_ways(single_switch, "4x1x16x1", slow_nic, sixth_node);
+    three_ways(single_switch, "1x2x4x32", slow_nic, sixth_node);
+    three_ways(single_switch, "2x2x4x32", slow_nic, sixth_node);
 }
 
 static void on_a_dragonfly(void **state)
 {
     (void)state;
-    three_ways(dragonfly, "2x2x2x2", "nic-out");
-    three_ways(dragonfly, "4x2x2x2", "nic-out");
-    three_ways(dragonfly, "2x2x4x8", "nic-out");
-    three_ways(dragonfly, "4x2x8x8", "node");
+    three_ways(dragonfly, "2x2x2x2", slow_nic, sixth);
+    three_ways(dragonfly, "4x2x2x2", slow_nic, sixth);
+    three_ways(dragonfly, "2x2x4x8", slow_nic, sixth);
+    three_ways(dragonfly, "4x2x8x8", slow_pair, sixth);
 }
 
 static void on_perlmutter(void **state)
 {
     (void)state;
-    three_ways("perlmutter", "4x1x8x2", "nic-out");
+    three_ways("perlmutter", "4x1x8x2", slow_nic, sixth);
+}
+
+#define NODES                                                                                      \
+    "synthetic:nodes=160,devices_per_node=4,link=100GB/s,nic=25GB/s,latency=2us,"                  \
+    "peak=100TFLOP/s,memory_bandwidth=1TB/s,library=nccl,topology="
+static const struct fabric {
+    const char *line, *link; /* one that the job's ways cross and do without */
+} fabrics[] = {
+    {NODES "single-switch", "links.n1.gpu0->gpu1"},
+    {NODES "fat-tree,nics_per_leaf=16,oversubscription=2", "links.n1.gpu0->gpu1"},
+    {NODES "fat-tree,levels=3,nics_per_leaf=8,leaves_per_pod=4,routing=d-mod-k", "links.leaf0.up3"},
+    {NODES "rail-optimised,nodes_per_unit=8,oversubscription=2", "links.n1.gpu0->gpu1"},
+    {NODES "dragonfly,groups=20,nodes_per_group=8,switches_per_group=4,switches_per_node=2,"
+           "local_links_per_switch=6,global_links_per_group=38,link_bandwidth_Bps=25GB/s",
+     "links.n1.gpu0->gpu1"},
+    {NODES "dragonfly,groups=20,nodes_per_group=8,switches_per_group=4,switches_per_node=2,"
+           "local_links_per_switch=6,global_links_per_group=38,link_bandwidth_Bps=25GB/s,"
+           "routing=minimal",
+     "links.group0->group1.0"},
+    {NODES "torus,size_x=4,size_y=4,size_z=10,link_bandwidth_Bps=50GB/s", "links.router1.x+"},
+    {NODES "ring,link_bandwidth_Bps=50GB/s", "links.router2.x+"},
+};
+enum { FABRICS = sizeof fabrics / sizeof *fabrics };
+
+static struct folding simulated(const struct fabric *f, const char *grid, const char *set,
+                                const char *placement)
+{
+    struct folding run = {.machine = f->line, .grid = grid, .set = {set}, .placement = placement};
+    folding_compare(&run);
+    return run;
+}
+
+static struct folding with_link(const struct fabric *f, const char *grid, const char *value)
+{
+    char set[64];
+    snprintf(set, sizeof set, "%s=%s", f->link, value);
+    return simulated(f, grid, set, NULL);
+}
+
+/* 16 nodes of a larger machine. */
+static void with_every_asymmetry(void **state)
+{
+    (void)state;
+    static const char grid[] = "2x2x4x4";
+    for (int i = 0; i < FABRICS; i += S4D_SANITIZED ? 3 : 1) {
+        const struct fabric *f = &fabrics[i];
+        struct folding plain = simulated(f, grid, NULL, NULL);
+        struct folding runs[] = {
+            with_link(f, grid, "dead"),
+            with_link(f, grid, "0.2"),
+            simulated(f, grid, "nics.n3.nic1=dead", NULL),
+            simulated(f, grid, "nics.n3.nic1=5 GB/s", NULL),
+            simulated(f, grid, "devices.n7.gpu2=0.5", NULL),
+            simulated(f, grid, NULL, "random:3"),
+            simulated(f, grid, NULL, "fragmented:3"),
+            simulated(f, grid, "nics.n*.nic0=0.5", "random:3"),
+        };
+        print_message("%s: %d", strstr(f->line, "topology="), plain.classes);
+        for (size_t j = 0; j < sizeof runs / sizeof *runs; j++)
+            print_message(", %d", runs[j].classes);
+        print_message(" classes of ranks\n");
+        for (int j = 0; j < 5; j++)
+            assert_true(runs[j].classes >= plain.classes);
+        /* Where every NIC is a bottleneck; elsewhere the fabric may be. */
+        if (i == 0)
+            assert_true(runs[2].end_s > plain.end_s && runs[3].end_s > plain.end_s);
+        assert_true(runs[4].end_s > plain.end_s && runs[4].classes > plain.classes);
+    }
+}
+
+static void on_512_devices(void **state)
+{
+    (void)state;
+    static const char grid[] = "4x2x8x8";
+    for (int i = 1; i < (S4D_SANITIZED ? 2 : FABRICS); i++) {
+        const struct fabric *f = &fabrics[i];
+        struct folding run = i % 3 == 0   ? with_link(f, grid, "dead")
+                             : i % 3 == 1 ? simulated(f, grid, NULL, "fragmented:7")
+                                          : simulated(f, grid, NULL, NULL);
+        print_message("%s: %d classes of ranks\n", strstr(f->line, "topology="), run.classes);
+        assert_true(run.classes < 512);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_a_single_switch),
-        cmocka_unit_test(on_a_dragonfly),
-        cmocka_unit_test(on_perlmutter),
+        cmocka_unit_test(on_a_single_switch), cmocka_unit_test(on_a_dragonfly),
+        cmocka_unit_test(on_perlmutter),      cmocka_unit_test(with_every_asymmetry),
+        cmocka_unit_test(on_512_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/scenario.h"
+
+#include <stddef.h>
+
+#define AT(field) offsetof(struct s4d_scenario_options, field)
+const struct s4d_option s4d_scenario_options[] = {
+    {.name = "placement",
+     .argument = "P",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(placement),
+     .help = "which nodes the job gets: node-major (default), random[:SEED], fragmented[:SEED]"},
+    {.name = "hosts",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(hosts),
+     .help = "a file of nodes, one a line (n12), which the job fills in that order"},
+    {.name = "diff",
+     .argument = "FILE",
+     .type = S4D_OPT_LIST,
+     .offset = AT(diff),
+     .help =
+         "a .yaml file of dead and slow links, NICs and devices, and settings; may be repeated. "
+         "As --set: links.leaf0.out=0.5, nics.n3.nic1=dead, devices.n7.gpu2=0.9"},
+    {.name = NULL},
+};
+
+static int read_placement(struct s4d_placement *p, const struct s4d_scenario_options *o,
+                          struct s4d_error *err)
+{
+    if (o->placement && o->hosts)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--hosts", "cannot go with --placement");
+    if (o->hosts)
+        return s4d_placement_read(p, o->hosts, err);
+    return s4d_placement_parse(p, o->placement ? o->placement : "node-major", err);
+}
+
+/* Files first, so that the command line goes over them. */
+static int read_differences(struct s4d_differences *d, const struct s4d_texts *set,
+                            const struct s4d_scenario_options *o, struct s4d_texts *of_machine,
+                            struct s4d_error *err)
+{
+    for (int i = 0; i < o->diff.n; i++)
+        if (s4d_differences_read(d, o->diff.v[i], of_machine, err))
+            return -1;
+    for (int i = 0; i < set->n; i++) {
+        if (!s4d_is_difference(set->v[i]))
+            s4d_texts_add(of_machine, set->v[i]);
+        else if (s4d_differences_add(d, set->v[i], err))
+            return -1;
+    }
+    return 0;
+}
+
+int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char *machine,
+                      const struct s4d_texts *set, const struct s4d_scenario_options *o,
+                      struct s4d_error *err)
+{
+    struct s4d_texts of_machine = {0};
+    *s = (struct s4d_scenario){.placement = {.seed = 1}};
+    int rc = read_placement(&s->placement, o, err);
+    if (rc == 0)
+        rc = read_differences(&s->differences, set, o, &of_machine, err);
+    if (rc == 0)
+        rc = s4d_machine_load(m, machine, (const char *const *)of_machine.v, of_machine.n, err);
+    s4d_texts_free(&of_machine);
+    if (rc)
+        s4d_scenario_free(s);
+    return rc ? -1 : 0;
+}
