@@ -101,8 +101,8 @@ $(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
-# Of the tests' library these programs need what is plain C, without cmocka or SimGrid.
-$(BUILD)/libtests.a: $(call object,$(filter %.c,$(TEST_LIB)))
+# An archive: a test links only what it uses of it (those on ranks neither cmocka nor SimGrid).
+$(BUILD)/libtests.a: $(call object,$(TEST_LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -122,7 +122,7 @@ $(BUILD)/%.o: %.cpp | $(BUILD)/detected
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 $(CFLAGS) $(FLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call object,$(TEST_LIB)) $(BUILD)/libscale4d.a
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
