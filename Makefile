@@ -8,6 +8,7 @@
 #: test            all tests, also under sanitizers and with clang, and a summary
 #: unit            the unit tests alone
 #: golden          rewrite the golden files with what the program prints now; review the diff
+#: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
 #: man             man pages of both programs and their commands, into build/man (needs help2man)
@@ -169,6 +170,9 @@ bench:
 	@$(MAKE) $(JOBS) --no-print-directory all $(BUILD)/bench
 	@$(BUILD)/bench
 
+compare-host: all
+	@real/compare-host.sh $(BUILD)/compare-host
+
 golden: all
 	@tests/golden.sh --write
 
@@ -213,7 +217,8 @@ clean:
 help:
 	@sed -n 's/^#: /  /p' Makefile
 
-.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures figure-program bench man install \
-    uninstall golden format format-check deps clean help FORCE $(FIGURES:%=figure-%)
+.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures \
+    figure-program bench compare-host man install uninstall golden format format-check deps clean \
+    help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
 -include $(patsubst %.o,%.d,$(call object,$(ALL)))

@@ -33,7 +33,9 @@ struct s4d_statistics s4d_statistics(const double *samples, int n)
     struct s4d_statistics s = {.n = n, .least = sorted[0], .mean = sum / n};
     s.median = quantile(sorted, n, 0.5);
     s.p99 = sorted[(int)ceil(0.99 * n) - 1];
-    double spread = (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25)) / 1.349;
+    s.q1 = quantile(sorted, n, 0.25);
+    s.q3 = quantile(sorted, n, 0.75);
+    double spread = (s.q3 - s.q1) / 1.349;
     s.variation = spread > 0 ? spread / s.median : 0;
     free(sorted);
     return s;

@@ -8,9 +8,10 @@ struct s4d_statistics {
     double median; /* of an even number of samples the mean of the middle two */
     double p99;    /* the smallest sample that at least 99 % of them do not exceed */
     double least, mean;
+    double q1, q3; /* quartiles, interpolated (R's type 7) */
     /* Spread of the middle half, as a part of the median: (Q3 - Q1) / 1.349 / median, which for
      * normally distributed samples is standard deviation / mean. One sample that was interrupted
-     * moves neither it nor the median. Quartiles are interpolated (R's type 7). */
+     * moves neither it nor the median. */
     double variation;
 };
 

@@ -87,3 +87,26 @@ run_refuses() {
     run_refuses 64 "nobody" -- collective --op all_reduce
     [ ! -e "$dir/m.yaml" ]
 }
+
+@test "compare-host: every grid measured and simulated, a report and a figure" {
+    [ -x build/scale4d-run ] || skip "build/scale4d-run is not built: no MPI or no CBLAS"
+    command -v mpirun > /dev/null || skip "there is no mpirun"
+    RANKS="1 2" MODELS=workloads/gpt-tiny.yaml real/compare-host.sh "$dir/out" > "$dir/text"
+    grep -q '^# 5 points, mean error ' "$dir/text"
+    [ "$(grep -c '^| gpt-tiny | [12] | ' "$dir/out/report.md")" -eq 5 ]
+    grep -q 'load average at the end' "$dir/out/report.md"
+    [ -s "$dir/out/validation.png" ]
+}
+
+@test "compare-host: without mpirun it says that it is skipped" {
+    MPIRUN=no-such-mpirun real/compare-host.sh "$dir/out" > "$dir/text"
+    grep -q '^compare-host is skipped' "$dir/text"
+    [ ! -e "$dir/out" ]
+}
+
+@test "validate: bad input" {
+    "$s4d" "${small[@]}" --gpus 2 --grid 1x1x2x1 --json > "$dir/simulated"
+    refuses 64 "two files" -- validate "$dir/simulated"
+    refuses 65 "$dir/none" -- validate "$dir/none" "$dir/simulated"
+    refuses 65 "$dir/simulated" "kind train" -- validate "$dir/simulated" "$dir/simulated"
+}
