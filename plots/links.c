@@ -13,7 +13,7 @@
 
 const char *const s4d_links_values[] = {"mean", "peak", NULL};
 static const char columns[] = "link\tkind\tclass\tcapacity_Bps\tbytes\tbusy_s\tmean_use\tpeak_use";
-enum { COLUMNS = 8, TICS = 40 };
+enum { COLUMNS = 8, TICS = 40, PLACES = 1 << 24 };
 
 /* --- reading ------------------------------------------------------------------------------- */
 
@@ -25,13 +25,22 @@ static int fail_at(const char *file, int line, struct s4d_error *err, const char
     return s4d_hint(err, "scale4d simulate --links FILE writes such a table");
 }
 
+/* The number at *text, which moves behind its digits. */
+static double leading_number(char **text)
+{
+    double value = 0;
+    for (; isdigit((unsigned char)**text); ++*text)
+        value = 10 * value + (**text - '0');
+    return value;
+}
+
 /* "n12.nic3.out" into sort "n", place 12, part "nic3.out". */
 static void split_name(struct s4d_links_row *r)
 {
     size_t letters = strcspn(r->link, "0123456789.-");
     char *end = r->link + letters;
     if (isdigit((unsigned char)*end))
-        r->place = (int)strtol(end, &end, 10);
+        r->place = (int)fmin(leading_number(&end), PLACES);
     r->sort = s4d_strdup(r->link);
     r->sort[letters] = '\0';
     r->part = s4d_strdup(*end == '.' ? end + 1 : *end ? end : r->link);
@@ -68,22 +77,21 @@ static const char *read_row(struct s4d_links_table *t, char *line)
     return NULL;
 }
 
-int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error *err)
+int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struct s4d_error *err)
 {
     *t = (struct s4d_links_table){.about = s4d_strdup("")};
-    FILE *in = fopen(file, "r");
     char *line = NULL;
     size_t size = 0;
     bool headed = false;
     const char *wrong = NULL;
     int at = 0;
-    if (!in)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
     for (ssize_t n; !wrong && (n = getline(&line, &size, in)) >= 0;) {
         at++;
         if (n > 0 && line[n - 1] == '\n')
-            line[n - 1] = '\0';
-        if (line[0] == '#') {
+            line[--n] = '\0';
+        if (strlen(line) != (size_t)n) {
+            wrong = "holds a zero byte";
+        } else if (line[0] == '#') {
             free(t->about);
             t->about = s4d_strdup(line + 1 + (line[1] == ' '));
         } else if (headed) {
@@ -93,11 +101,23 @@ int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error
             wrong = strcmp(line, columns) == 0 ? NULL : "expected the head of a table of links";
         }
     }
+    if (!wrong && ferror(in))
+        wrong = "cannot be read";
     if (!wrong && t->n == 0)
         wrong = "holds no link";
     free(line);
-    fclose(in);
     return wrong ? fail_at(file, at, err, wrong) : 0;
+}
+
+int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error *err)
+{
+    FILE *in = fopen(file, "r");
+    *t = (struct s4d_links_table){0};
+    if (!in)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+    int rc = s4d_links_parse(t, in, file, err);
+    fclose(in);
+    return rc;
 }
 
 void s4d_links_free(struct s4d_links_table *t)

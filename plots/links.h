@@ -26,6 +26,8 @@ struct s4d_links_table {
 /* 0, or -1 (exit 65) with file:line: no such file, other columns, a number that is none or cannot
  * be. Free with s4d_links_free, also after a failure. */
 int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error *err);
+/* The same of an open file; `file` for messages. */
+int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struct s4d_error *err);
 void s4d_links_free(struct s4d_links_table *t);
 
 /* One line a kind of links, in the order of the file: how many, how many of them are used, bytes,

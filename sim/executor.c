@@ -359,7 +359,7 @@ int s4d_execute_observed(const struct s4d_system *system, const struct s4d_progr
                          const struct s4d_kernels *kernels, const struct s4d_observer *observer,
                          struct s4d_run *run, struct s4d_error *err)
 {
-    static const struct s4d_observer nobody = {NULL};
+    static const struct s4d_observer nobody = {.context = NULL};
     struct executor x = {.system = system,
                          .program = program,
                          .run = run,

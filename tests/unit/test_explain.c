@@ -108,7 +108,7 @@ static void explain(struct outcome *o, const char *machine, const char *grid_tex
 {
     struct s4d_machine m;
     struct s4d_workload w;
-    struct s4d_grid grid;
+    struct s4d_grid grid = s4d_grid_make(1, 1, 1, 1);
     struct s4d_error err = {0};
     char links[] = "/tmp/test_explain.XXXXXX", path[] = "/tmp/test_explain.XXXXXX";
     if (s4d_machine_load(&m, machine, NULL, 0, &err) || s4d_workload_load(&w, "gpt-tiny", &err) ||
