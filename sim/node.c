@@ -137,7 +137,7 @@ void s4d_node_routes_free(struct s4d_node_routes *r)
 int s4d_node_route(const struct s4d_node_routes *r, int from, int to, const int **links)
 {
     const int *start = &r->start[from * r->devices + to];
-    *links = r->hop + start[0];
+    *links = r->hop ? r->hop + start[0] : NULL; /* a node of one device has no ways */
     return start[1] - start[0];
 }
 
