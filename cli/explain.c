@@ -135,6 +135,27 @@ static const char *text(const json_t *object, const char *key)
     return t ? t : "";
 }
 
+/* Which GPUs it runs through: with a straggler, mostly that one. */
+static void print_ranks(const json_t *ranks, double total_s, FILE *out)
+{
+    enum { MOST = 4 };
+    size_t i;
+    json_t *row;
+    fputs("# it runs through", out);
+    json_array_foreach((json_t *)ranks, i, row)
+    {
+        if (i == MOST)
+            break;
+        fprintf(out, "%s rank %.0f", i ? "," : "", number(row, "rank"));
+        if (number(row, "members") > 1)
+            fprintf(out, " (as %.0f others would)", number(row, "members") - 1);
+        fprintf(out, " for %.1f %%", 100 * number(row, "time_s") / total_s);
+    }
+    if (json_array_size(ranks) > MOST)
+        fprintf(out, ", %zu more", json_array_size(ranks) - MOST);
+    fputc('\n', out);
+}
+
 static void print_path(const json_t *path, double total_s, FILE *out)
 {
     size_t i;
@@ -146,6 +167,7 @@ static void print_path(const json_t *path, double total_s, FILE *out)
     json_array_foreach(json_object_get(path, "by_stream"), i, row)
         fprintf(out, "%-12s %12.3f %8.2f %8.0f\n", text(row, "stream"), 1e3 * number(row, "time_s"),
                 100 * number(row, "time_s") / total_s, number(row, "steps"));
+    print_ranks(json_object_get(path, "by_rank"), total_s, out);
     const json_t *ops = json_object_get(path, "by_op");
     fprintf(out, "\n%-10s %-19s %-20s %-12s %12s %8s %8s\n%-10s %-19s %-20s %-12s %12s %8s %8s\n",
             "phase", "op", "name", "stream", "time", "share", "steps", "", "", "", "", "(ms)",

@@ -92,13 +92,18 @@ static json_t *take_parts(struct parts *parts)
     return array;
 }
 
-static json_t *path_summary(const struct s4d_critical_path *path, const struct s4d_program *p)
+static json_t *path_summary(const struct s4d_critical_path *path, const struct s4d_trace *t)
 {
-    struct parts streams = {0}, ops = {0};
+    const struct s4d_program *p = t->program;
+    struct parts streams = {0}, ops = {0}, ranks = {0};
     for (int i = 0; i < path->n; i++) {
         const struct s4d_op *op = &p->ops[path->step[i].op];
         double time_s = path->step[i].end_s - path->step[i].start_s;
         const char *stream = s4d_streams[op->stream].name;
+        const struct s4d_rank_class *rank = &t->system->ranks[path->step[i].rank_class];
+        add_part(&ranks,
+                 json_pack("{s:i, s:i}", "rank", rank->representative, "members", rank->members),
+                 time_s, 1);
         add_part(&streams, json_pack("{s:s}", "stream", stream), time_s, 1);
         add_part(&ops,
                  json_pack("{s:s, s:s, s:s, s:s}", "phase", s4d_phase_names[op->label.phase], "op",
@@ -106,8 +111,10 @@ static json_t *path_summary(const struct s4d_critical_path *path, const struct s
                            op->label.name ? op->label.name : "", "stream", stream),
                  time_s, 1);
     }
-    json_t *by_stream = take_parts(&streams), *by_op = take_parts(&ops);
-    return json_pack("{s:i, s:o, s:o}", "steps", path->n, "by_stream", by_stream, "by_op", by_op);
+    json_t *by_stream = take_parts(&streams), *by_op = take_parts(&ops),
+           *by_rank = take_parts(&ranks);
+    return json_pack("{s:i, s:o, s:o, s:o}", "steps", path->n, "by_stream", by_stream, "by_op",
+                     by_op, "by_rank", by_rank);
 }
 
 static json_t *kind_names(const struct s4d_link_uses *u, uint32_t kinds)
@@ -230,9 +237,8 @@ static int write_all(const struct watch *w, const struct s4d_program_index *inde
     int rc = write_links(&w->uses, &w->trace, wanted, err) ||
              write_path(&path, &w->trace, wanted, err) || write_timeline(&w->trace, wanted, err);
     if (rc == 0 && wanted->summary) {
-        json_t *summary =
-            json_pack("{s:o, s:o}", "critical_path", path_summary(&path, w->trace.program),
-                      "bounds", bounds_summary(&w->uses));
+        json_t *summary = json_pack("{s:o, s:o}", "critical_path", path_summary(&path, &w->trace),
+                                    "bounds", bounds_summary(&w->uses));
         if (json_dumpf(summary, wanted->summary, JSON_REAL_PRECISION(17)) != 0 ||
             fflush(wanted->summary) != 0)
             rc = cannot_write("--explain", err);

@@ -29,8 +29,10 @@ int s4d_execute_explained(const struct s4d_system *system, const struct s4d_prog
                           struct s4d_run *run, struct s4d_error *err);
 
 /* The summary: {"critical_path": {"steps", "by_stream": [{"stream", "time_s", "steps"}],
- * "by_op": [{"phase", "op", "name", "stream", "time_s", "steps"}]}, "bounds": [{"stream", "groups",
- * "by_links": [{"links": ["nic-in", "nic-out"], "time_s"}]}]}; by_stream sums to iteration_time_s;
- * time_s of a bound is the mean over the stream's groups; links [] is latency. Longest first. */
+ * "by_op": [{"phase", "op", "name", "stream", "time_s", "steps"}], "by_rank": [{"rank", "members",
+ * "time_s", "steps"}]}, "bounds": [{"stream", "groups",
+ * "by_links": [{"links": ["nic-in", "nic-out"], "time_s"}]}]}; each "by" sums to iteration_time_s;
+ * a rank stands for the members of its class; time_s of a bound is the mean over the stream's
+ * groups; links [] is latency. Longest first. */
 
 #endif

@@ -45,6 +45,19 @@ assert abs(total - r["iteration_time_s"]) < 1e-12 * total
 END
 }
 
+@test "explain: with a straggler the path runs through it" {
+    "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 16 --grid 2x2x2x2 \
+        --global-batch 16 --set devices.n2.gpu1=0.5 --json --explain > "$dir/r" 2> "$dir/err"
+    /usr/bin/python3 - "$dir/r" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+first = r["explain"]["critical_path"]["by_rank"][0]
+assert first["members"] == 1 and first["rank"] == r["slowest_rank"], first
+assert first["rank"] // 4 == 2, first
+assert first["time_s"] > 0.9 * r["iteration_time_s"], first
+END
+}
+
 @test "links: a line a link with provenance, also of links that nothing crosses" {
     "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 8 --grid 1x1x4x2 \
         --global-batch 16 --links "$dir/l" > /dev/null 2>&1

@@ -267,6 +267,7 @@ static void test_critical_path(void **state)
             double t_s = o.result.run.iteration_time_s;
             near(sum_of(json_object_get(path, "by_stream")), t_s, 1e-12, "by stream");
             near(sum_of(json_object_get(path, "by_op")), t_s, 1e-12, "by op");
+            near(sum_of(json_object_get(path, "by_rank")), t_s, 1e-12, "by rank");
             release(&o);
         }
 }
