@@ -64,6 +64,8 @@ static void print_keys(const struct s4d_fabric_kind *f)
 {
     if (f->description)
         print_wrapped(f->description);
+    if (!f->example)
+        return;
     printf("# in a machine file, each value as { value: V, tag: T, source: S }, under `fabric:` "
            "with\n#   topology: %s\n#   nodes: of the machine\n#   latency_s: end to end between "
            "two devices of different nodes\n",

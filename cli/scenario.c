@@ -3,8 +3,21 @@
 
 #include <stddef.h>
 
+#include "sim/platform_machine.h"
+
 #define AT(field) offsetof(struct s4d_scenario_options, field)
 const struct s4d_option s4d_scenario_options[] = {
+    {.name = "device",
+     .argument = "M",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(device),
+     .help = "where --machine is a SimGrid platform (.xml): the machine whose nodes its hosts are"},
+    {.name = "platform-hosts",
+     .argument = "PATTERN",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(platform_hosts),
+     .help = "of a SimGrid platform: the hosts to use, by name (node-*) or property (gpu=h100); "
+             "default: all"},
     {.name = "placement",
      .argument = "P",
      .type = S4D_OPT_TEXT,
@@ -52,6 +65,23 @@ static int read_differences(struct s4d_differences *d, const struct s4d_texts *s
     return 0;
 }
 
+static int load_machine(struct s4d_machine *m, const char *machine, const struct s4d_texts *set,
+                        const struct s4d_scenario_options *o, struct s4d_error *err)
+{
+    const char *const *v = (const char *const *)set->v;
+    if (s4d_is_platform(machine) && !o->device) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--device",
+                 "missing: a platform file says nothing of the devices");
+        return s4d_hint(err, "--device perlmutter takes that machine's nodes");
+    }
+    if (s4d_is_platform(machine))
+        return s4d_platform_machine(m, machine, o->platform_hosts, o->device, v, set->n, err);
+    if (o->device || o->platform_hosts)
+        return s4d_fail(err, S4D_EXIT_USAGE, o->device ? "--device" : "--platform-hosts",
+                        "goes with a SimGrid platform (.xml) as --machine");
+    return s4d_machine_load(m, machine, v, set->n, err);
+}
+
 int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char *machine,
                       const struct s4d_texts *set, const struct s4d_scenario_options *o,
                       struct s4d_error *err)
@@ -62,7 +92,7 @@ int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char 
     if (rc == 0)
         rc = read_differences(&s->differences, set, o, &of_machine, err);
     if (rc == 0)
-        rc = s4d_machine_load(m, machine, (const char *const *)of_machine.v, of_machine.n, err);
+        rc = load_machine(m, machine, &of_machine, o, err);
     s4d_texts_free(&of_machine);
     if (rc)
         s4d_scenario_free(s);

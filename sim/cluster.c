@@ -111,7 +111,8 @@ int s4d_links_per_node(const struct s4d_cluster *c)
 
 char *s4d_node_name(const struct s4d_cluster *c, int node)
 {
-    (void)c;
+    if (c->fabric->node_name)
+        return s4d_strdup(c->fabric->node_name(c, node));
     return s4d_asprintf("n%d", node);
 }
 
@@ -277,6 +278,14 @@ int s4d_cluster_check_ways(const struct s4d_cluster *c, struct s4d_error *err)
     const struct s4d_fault *f = c->fault;
     if (!f || !f->found)
         return 0;
+    if (f->link < 0) {
+        char *from = s4d_node_name(c, f->a / c->machine->node.devices),
+             *to = s4d_node_name(c, f->b / c->machine->node.devices);
+        s4d_fail(err, S4D_EXIT_DATA, c->machine->file, "no way from %s to %s", from, to);
+        free(from);
+        free(to);
+        return -1;
+    }
     char *a = s4d_device_name(c, f->a), *b = s4d_device_name(c, f->b),
          *link = s4d_link_name(c, f->link);
     s4d_fail(err, S4D_EXIT_DATA, c->machine->name, "no way from %s to %s: %s is dead", a, b, link);
@@ -312,7 +321,9 @@ void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, i
     add_local(c, nb, node->nic[nic_b].device, b % per, path);
     if (c->fault)
         note_dead(c, a, b, path, begin);
-    *latency_s = c->machine->fabric.latency_s.value;
+    *latency_s = c->fabric->latency_s
+                     ? c->fabric->latency_s(c, na * node->n_nics + nic_a, nb * node->n_nics + nic_b)
+                     : c->machine->fabric.latency_s.value;
 }
 
 void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_path *path,

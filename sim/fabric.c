@@ -8,13 +8,11 @@
 
 #include "support/nearest.h"
 
-const struct s4d_fabric_kind *const s4d_fabrics[] = {&s4d_fabric_single_switch,
-                                                     &s4d_fabric_fat_tree,
-                                                     &s4d_fabric_rail_optimised,
-                                                     &s4d_fabric_dragonfly,
-                                                     &s4d_fabric_torus,
-                                                     &s4d_fabric_ring,
-                                                     NULL};
+const struct s4d_fabric_kind *const s4d_fabrics[] = {
+    &s4d_fabric_single_switch,  &s4d_fabric_fat_tree,
+    &s4d_fabric_rail_optimised, &s4d_fabric_dragonfly,
+    &s4d_fabric_torus,          &s4d_fabric_ring,
+    &s4d_fabric_simgrid,        NULL};
 
 const struct s4d_fabric_kind *s4d_fabric_find(const char *name)
 {

@@ -46,7 +46,8 @@ enum { S4D_FABRIC_PARAMETERS = 9 };
 struct s4d_fabric_kind {
     const char *name, *summary;
     const char *description; /* what it models and leaves out, with its source; may be NULL */
-    const char *example;     /* its keys in a one-line machine, beside nodes, nic, latency, peak */
+    const char *example; /* its keys in a one-line machine, beside nodes, nic, latency, peak; NULL:
+                            there is none */
     struct s4d_fabric_parameter
         parameter[S4D_FABRIC_PARAMETERS]; /* ends with a row without a key */
     /* Nodes its parameters make room for; at least the machine's. NULL: any number. */
@@ -59,12 +60,18 @@ struct s4d_fabric_kind {
     /* Whether NICs of one number are nearer to each other than to others, so that a library leaves
      * a node through a NIC and enters the next through that of the same number. */
     bool rails;
+    /* NULL: every way between nodes takes the machine's fabric.latency_s. Else: that of this one.
+     */
+    double (*latency_s)(const struct s4d_cluster *c, int a, int b);
+    /* NULL: nodes are called n0, n1, ... Else: borrowed name of a node. */
+    const char *(*node_name)(const struct s4d_cluster *c, int node);
     /* Name of one of its links, "group3.out"; caller frees. */
     char *(*link_name)(const struct s4d_cluster *c, int link);
 };
 
 extern const struct s4d_fabric_kind s4d_fabric_single_switch, s4d_fabric_fat_tree,
-    s4d_fabric_rail_optimised, s4d_fabric_torus, s4d_fabric_ring, s4d_fabric_dragonfly;
+    s4d_fabric_rail_optimised, s4d_fabric_torus, s4d_fabric_ring, s4d_fabric_dragonfly,
+    s4d_fabric_simgrid;
 extern const struct s4d_fabric_kind *const s4d_fabrics[]; /* ends with NULL */
 
 const struct s4d_fabric_kind *s4d_fabric_find(const char *name); /* NULL: unknown */

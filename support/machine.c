@@ -174,6 +174,8 @@ void s4d_machine_free(struct s4d_machine *m)
     for (int i = 0; i < m->fabric.n_parameters; i++)
         free(m->fabric.parameter[i].value.source);
     free(m->fabric.parameter);
+    free(m->fabric.file);
+    free(m->fabric.hosts);
     free(m->fabric.nodes_origin.source);
     for (int i = 0; i < m->library.n_tables; i++) {
         free(m->library.table[i].row);

@@ -180,6 +180,7 @@ struct s4d_fabric {
     struct s4d_parameter *parameter;
     int n_parameters;
     int line; /* of the section in the machine's file, 0: none */
+    char *file, *hosts; /* of a network that a file of its own describes (sim/platform.h); else NULL */
 };
 
 struct s4d_machine {
@@ -204,6 +205,8 @@ int s4d_machine_load(struct s4d_machine *m, const char *name, const char *const 
 /* The same from n bytes of YAML; file is for messages and the machine's name. */
 int s4d_machine_parse(struct s4d_machine *m, const char *file, const char *text, size_t n,
                       const char *const *set, int n_set, struct s4d_error *err);
+/* One override more, without a new hash. 0, or -1 (exit 64). */
+int s4d_machine_override(struct s4d_machine *m, const char *setting, struct s4d_error *err);
 void s4d_machine_free(struct s4d_machine *m);
 
 /* Every resolved value with its tag and source, one a line. */

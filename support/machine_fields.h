@@ -47,6 +47,5 @@ int s4d_machine_synthetic(struct s4d_machine *m, const char *line, struct s4d_er
 /* 1: the setting is "fabric.topology=NAME" and was taken, 0: it is another, -1: *err. */
 int s4d_machine_override_topology(struct s4d_machine *m, const char *setting,
                                   struct s4d_error *err);
-int s4d_machine_override(struct s4d_machine *m, const char *setting, struct s4d_error *err);
 
 #endif

@@ -55,6 +55,7 @@ load lib
     names=$("$s4d" fabrics | awk '{print $1}')
     [ "$(echo "$names" | wc -l)" -ge 6 ]
     for name in $names; do
+        [ "$name" != simgrid ] || continue # a file: platform.bats
         "$s4d" fabrics "$name" > "$dir/page"
         line=$(grep -o 'synthetic:.*' "$dir/page")
         "$s4d" route --machine "$line" 0 63 | grep -q '^n63.nic0.in '
