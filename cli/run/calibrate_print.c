@@ -40,7 +40,9 @@ static char *libraries(void)
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0;
     MPI_Get_library_version(mpi, &n);
-    mpi[strcspn(mpi, ",\n\t")] = '\0';
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    for (char *c = mpi; *c; c++)
+        *c = *c == '\t' ? ' ' : *c;
     return s4d_asprintf("%s; %s", mpi, s4d_host_blas());
 }
 
