@@ -99,7 +99,7 @@ END
     refused 65 'found nothing' "$folder/empty.yaml"
     head -c 200 $good > "$folder/truncated.yaml"
     refused 65 'truncated.yaml' "$folder/truncated.yaml"
-    head -c 100000 build/scale4d > "$folder/binary.yaml"
+    printf 'name: \377\376\001x\n' > "$folder/binary.yaml"
     refused 65 'expected UTF-8 text' "$folder/binary.yaml"
     printf 'name: a\0b\n' > "$folder/nul.yaml"
     refused 65 'found byte 0x00' "$folder/nul.yaml"
