@@ -28,7 +28,7 @@ CXX := g++
 endif
 export CC CXX
 CFLAGS ?= -O2 -g
-PACKAGES := jansson yaml-0.1 simgrid
+PACKAGES := jansson yaml-0.1 expat simgrid
 comma := ,
 # -Wno-error: under sanitizers gcc warns of what cannot happen (its manual says so).
 SANITIZER := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \

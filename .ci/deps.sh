@@ -22,6 +22,7 @@ build    pkg-config     pkg-config       command -v pkg-config
 build    simgrid        libsimgrid-dev   pkg-config --exists simgrid
 build    libyaml        libyaml-dev      pkg-config --exists yaml-0.1
 build    jansson        libjansson-dev   pkg-config --exists jansson
+build    expat          libexpat1-dev    pkg-config --exists expat
 build    uthash         uthash-dev       echo '#include <uthash.h>' | ${CC:-gcc} -E -
 run      MPI            libopenmpi-dev   command -v ${MPICC:-mpicc}
 run      CBLAS          libopenblas-dev  pkg-config --exists openblas

@@ -2,8 +2,10 @@
 #include "cli/scenario.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "sim/platform_machine.h"
+#include "support/nccl_topology.h"
 
 #define AT(field) offsetof(struct s4d_scenario_options, field)
 const struct s4d_option s4d_scenario_options[] = {
@@ -18,6 +20,13 @@ const struct s4d_option s4d_scenario_options[] = {
      .offset = AT(platform_hosts),
      .help = "of a SimGrid platform: the hosts to use, by name (node-*) or property (gpu=h100); "
              "default: all"},
+    {.name = "node",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(node),
+     .help =
+         "an NCCL topology file (.xml): GPUs, NVLinks, PCIe and ports of a node in place of the "
+         "machine's"},
     {.name = "placement",
      .argument = "P",
      .type = S4D_OPT_TEXT,
@@ -65,6 +74,20 @@ static int read_differences(struct s4d_differences *d, const struct s4d_texts *s
     return 0;
 }
 
+/* The node from a file, then the settings of nodes; before, the machine was loaded with `others`.
+ */
+static int take_node(struct s4d_machine *m, const char *file, const struct s4d_texts *set,
+                     struct s4d_error *err)
+{
+    int rc = s4d_nccl_topology_read(m, file, err);
+    for (int i = 0; i < set->n && rc == 0; i++)
+        if (strncmp(set->v[i], "node.", 5) == 0)
+            rc = s4d_machine_override(m, set->v[i], err);
+    if (rc)
+        s4d_machine_free(m);
+    return rc;
+}
+
 static int load_machine(struct s4d_machine *m, const char *machine, const struct s4d_texts *set,
                         const struct s4d_scenario_options *o, struct s4d_error *err)
 {
@@ -82,6 +105,20 @@ static int load_machine(struct s4d_machine *m, const char *machine, const struct
     return s4d_machine_load(m, machine, v, set->n, err);
 }
 
+static int load_with_node(struct s4d_machine *m, const char *machine, const struct s4d_texts *set,
+                          const struct s4d_scenario_options *o, struct s4d_error *err)
+{
+    struct s4d_texts others = {0};
+    if (!o->node)
+        return load_machine(m, machine, set, o, err);
+    for (int i = 0; i < set->n; i++)
+        if (strncmp(set->v[i], "node.", 5) != 0)
+            s4d_texts_add(&others, set->v[i]);
+    int rc = load_machine(m, machine, &others, o, err);
+    s4d_texts_free(&others);
+    return rc ? -1 : take_node(m, o->node, set, err);
+}
+
 int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char *machine,
                       const struct s4d_texts *set, const struct s4d_scenario_options *o,
                       struct s4d_error *err)
@@ -92,7 +129,7 @@ int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char 
     if (rc == 0)
         rc = read_differences(&s->differences, set, o, &of_machine, err);
     if (rc == 0)
-        rc = load_machine(m, machine, &of_machine, o, err);
+        rc = load_with_node(m, machine, &of_machine, o, err);
     s4d_texts_free(&of_machine);
     if (rc)
         s4d_scenario_free(s);

@@ -8,7 +8,7 @@
 #include "support/option.h"
 
 struct s4d_scenario_options {
-    char *device, *platform_hosts, *placement, *hosts;
+    char *device, *platform_hosts, *node, *placement, *hosts;
     struct s4d_texts diff;
 };
 extern const struct s4d_option s4d_scenario_options[];

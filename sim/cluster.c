@@ -4,6 +4,7 @@
  * ways inside a node are found once, by sim/node.c, and again for each node that lost links. */
 #include "sim/cluster.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +134,14 @@ char *s4d_link_name(const struct s4d_cluster *c, int link)
     if (pair >= node->n_links)
         return s4d_asprintf("n%d.nic%d.%s", n, pair - node->n_links, local % 2 ? "in" : "out");
     const struct s4d_node_link *l = &node->link[pair];
-    return s4d_asprintf("n%d.gpu%d->gpu%d", n, local % 2 ? l->b : l->a, local % 2 ? l->a : l->b);
+    int ends[2] = {local % 2 ? l->b : l->a, local % 2 ? l->a : l->b};
+    char text[2][24];
+    for (int i = 0; i < 2; i++)
+        if (ends[i] < node->devices)
+            snprintf(text[i], sizeof text[i], "gpu%d", ends[i]);
+        else
+            snprintf(text[i], sizeof text[i], "switch%d", ends[i] - node->devices);
+    return s4d_asprintf("n%d.%s->%s", n, text[0], text[1]);
 }
 
 void s4d_path_add(struct s4d_path *path, int link, int weight)
@@ -336,7 +344,10 @@ int s4d_device_on_rail(const struct s4d_cluster *c, int a)
 {
     const struct s4d_node *node = &c->machine->node;
     int nic = s4d_node_nic(routes_of(c, a / node->devices), a % node->devices);
-    return nic < 0 ? a % node->devices : node->nic[nic].device;
+    for (int i = 0; i < node->devices && nic >= 0; i++)
+        if (s4d_node_nic(c->node_state, i) == nic)
+            return i;
+    return a % node->devices;
 }
 
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank)

@@ -88,7 +88,7 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
 void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
                            struct s4d_path *path, double *latency_s);
 
-/* The local device on which the NIC hangs that device a leaves its node through. */
+/* The first local device of a whole node that uses the NIC with the number of a's. */
 int s4d_device_on_rail(const struct s4d_cluster *c, int a);
 
 /* Rank to device by the placement: node-major, inside a node by the machine's rank_to_device. */

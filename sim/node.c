@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/node.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "support/memory.h"
 
 struct s4d_node_routes {
-    int devices;
-    int *start; /* of the way from i to j in hop: start[i * devices + j], one more at the end */
+    int vertices; /* devices, then switches */
+    int *start;   /* of the way from i to j in hop: start[i * vertices + j], one more at the end */
     int *hop;
     int n_hops, cap_hops;
     int *nic; /* by device */
@@ -52,7 +53,7 @@ static bool extend(const struct s4d_node *node, struct reach *reach, int hops)
 
 static void search(const struct s4d_node *node, int from, struct reach *reach)
 {
-    for (int i = 0; i < node->devices; i++)
+    for (int i = 0; i < node->devices + node->switches; i++)
         reach[i] = (struct reach){-1, 0, -1};
     reach[from] = (struct reach){0, INFINITY, -1};
     for (int hops = 0; extend(node, reach, hops); hops++)
@@ -72,49 +73,66 @@ static void store(struct s4d_node_routes *r, const struct s4d_node *node, const 
     }
 }
 
-/* The nearest NIC, or -1. */
-static int nearest_nic(const struct s4d_node *node, const struct reach *reach)
+/* The nearest NIC, of those the one that fewest devices before use, or -1. */
+static int nearest_nic(const struct s4d_node *node, const struct reach *reach, const int *users)
 {
     int best = -1;
     for (int i = 0; i < node->n_nics; i++) {
         if (node->nic[i].device < 0) /* dead */
             continue;
         int hops = reach[node->nic[i].device].hops;
-        if (hops >= 0 && (best < 0 || hops < reach[node->nic[best].device].hops))
+        int least = best < 0 ? INT_MAX : reach[node->nic[best].device].hops;
+        if (hops >= 0 && (hops < least || (hops == least && users[i] < users[best])))
             best = i;
     }
     return best;
 }
 
+/* Ways from `from` to all others; switches may be out of reach. */
+static int fill_from(struct s4d_node_routes *r, const struct s4d_node *node,
+                     const struct reach *reach, int from, const char *machine,
+                     struct s4d_error *err)
+{
+    for (int to = 0; to < r->vertices; to++) {
+        if (reach[to].hops < 0 && from < node->devices && to < node->devices)
+            return s4d_fail(err, S4D_EXIT_DATA, machine,
+                            "no link of the node leads from device %d to device %d", from, to);
+        r->start[from * r->vertices + to] = r->n_hops;
+        if (reach[to].hops > 0)
+            store(r, node, reach, to);
+    }
+    return 0;
+}
+
 static int fill(struct s4d_node_routes *r, const struct s4d_node *node, struct reach *reach,
                 bool needs_nic, const char *machine, struct s4d_error *err)
 {
-    for (int i = 0; i < node->devices; i++) {
+    int *users = s4d_calloc((size_t)node->n_nics + 1, sizeof *users), rc = 0;
+    for (int i = 0; i < r->vertices && rc == 0; i++) {
         search(node, i, reach);
-        for (int j = 0; j < node->devices; j++) {
-            if (reach[j].hops < 0)
-                return s4d_fail(err, S4D_EXIT_DATA, machine,
-                                "no link of the node leads from device %d to device %d", i, j);
-            r->start[i * node->devices + j] = r->n_hops;
-            store(r, node, reach, j);
-        }
-        r->nic[i] = nearest_nic(node, reach);
-        if (r->nic[i] < 0 && needs_nic)
-            return s4d_fail(err, S4D_EXIT_DATA, machine,
-                            "device %d of a node reaches no NIC, and the machine has several nodes",
-                            i);
+        rc = fill_from(r, node, reach, i, machine, err);
+        if (rc != 0 || i >= node->devices)
+            continue;
+        r->nic[i] = nearest_nic(node, reach, users);
+        if (r->nic[i] >= 0)
+            users[r->nic[i]]++;
+        else if (needs_nic)
+            rc = s4d_fail(err, S4D_EXIT_DATA, machine,
+                          "device %d of a node reaches no NIC, and the machine has several nodes",
+                          i);
     }
-    r->start[node->devices * node->devices] = r->n_hops;
-    return 0;
+    r->start[r->vertices * r->vertices] = r->n_hops;
+    free(users);
+    return rc;
 }
 
 struct s4d_node_routes *s4d_node_routes_create(const struct s4d_node *node, bool needs_nic,
                                                const char *machine, struct s4d_error *err)
 {
     struct s4d_node_routes *r = s4d_calloc(1, sizeof *r);
-    struct reach *reach = s4d_malloc((size_t)node->devices * sizeof *reach);
-    r->devices = node->devices;
-    r->start = s4d_calloc((size_t)node->devices * node->devices + 1, sizeof *r->start);
+    r->vertices = node->devices + node->switches;
+    struct reach *reach = s4d_malloc((size_t)r->vertices * sizeof *reach);
+    r->start = s4d_calloc((size_t)r->vertices * (size_t)r->vertices + 1, sizeof *r->start);
     r->nic = s4d_calloc((size_t)node->devices, sizeof *r->nic);
     if (fill(r, node, reach, needs_nic, machine, err)) {
         s4d_node_routes_free(r);
@@ -136,7 +154,7 @@ void s4d_node_routes_free(struct s4d_node_routes *r)
 
 int s4d_node_route(const struct s4d_node_routes *r, int from, int to, const int **links)
 {
-    const int *start = &r->start[from * r->devices + to];
+    const int *start = &r->start[from * r->vertices + to];
     *links = r->hop ? r->hop + start[0] : NULL; /* a node of one device has no ways */
     return start[1] - start[0];
 }

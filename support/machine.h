@@ -91,7 +91,7 @@ struct s4d_efficiency_table {
 };
 
 struct s4d_node_link {
-    int a, b;   /* local devices; directed both ways */
+    int a, b;   /* local devices or switches; directed both ways */
     int kind;   /* the row of the file's `links` it comes from: links of a kind share a bandwidth */
     int bricks; /* individual links side by side */
     struct s4d_quantity
@@ -142,12 +142,14 @@ struct s4d_device {
 };
 
 struct s4d_nic {
-    int device; /* the local device it hangs on (at most one a device); others reach it over that
-                   one */
+    int device; /* the local device or switch it hangs on (at most one a device); others reach it
+                   over that one */
 };
 
 struct s4d_node {
     int devices;
+    int switches; /* what only passes on (NVSwitch, PCIe bridge, processor): numbered after the
+                     devices as ends of links */
     struct s4d_node_link *link;
     int n_links;
     struct s4d_nic *nic;
@@ -180,7 +182,8 @@ struct s4d_fabric {
     struct s4d_parameter *parameter;
     int n_parameters;
     int line; /* of the section in the machine's file, 0: none */
-    char *file, *hosts; /* of a network that a file of its own describes (sim/platform.h); else NULL */
+    char *file,
+        *hosts; /* of a network that a file of its own describes (sim/platform.h); else NULL */
 };
 
 struct s4d_machine {

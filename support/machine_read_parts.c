@@ -29,8 +29,8 @@ static int read_pair(struct s4d_node *node, const struct s4d_yaml_node *pair, in
     struct s4d_node_link link = {.kind = kind, .bricks = bricks};
     if (pair->kind != S4D_YAML_SEQUENCE || pair->n != 2)
         return s4d_yaml_fail(pair, err, "expected a pair of devices, [0, 1]");
-    if (s4d_read_int(pair->child[0], 0, node->devices - 1, &link.a, err) ||
-        s4d_read_int(pair->child[1], 0, node->devices - 1, &link.b, err))
+    if (s4d_read_int(pair->child[0], 0, node->devices + node->switches - 1, &link.a, err) ||
+        s4d_read_int(pair->child[1], 0, node->devices + node->switches - 1, &link.b, err))
         return -1;
     if (link.a == link.b)
         return s4d_yaml_fail(pair, err, "expected two different devices, found %d twice", link.a);
@@ -92,9 +92,11 @@ static int read_devices(const struct s4d_node *node, const struct s4d_yaml_node 
 static int read_layout(struct s4d_node *node, const struct s4d_yaml_node *layout,
                        struct s4d_error *err)
 {
-    static const char *const keys[] = {"devices", "nics", "rank_to_device", "tag", "source"};
-    const struct s4d_yaml_node *devices, *nics, *map;
-    if (s4d_read_only(layout, keys, 5, err) ||
+    static const char *const keys[] = {"devices", "nics",   "rank_to_device",
+                                       "tag",     "source", "switches"};
+    const struct s4d_yaml_node *devices, *nics, *map, *switches = s4d_yaml_get(layout, "switches");
+    if (s4d_read_only(layout, keys, 6, err) ||
+        (switches && s4d_read_int(switches, 1, 1024, &node->switches, err)) ||
         s4d_read_origin(layout, &node->layout.tag, &node->layout.source, err) ||
         s4d_read_child(layout, "devices", S4D_YAML_SCALAR, &devices, err) ||
         s4d_read_int(devices, 1, 1024, &node->devices, err) ||

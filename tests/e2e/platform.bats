@@ -78,3 +78,15 @@ END
     refuses 64 "fabric.nodes" "has 2 hosts" -- route --machine "$dir/p.xml" --device "$node" --platform-hosts 'a*' --set fabric.nodes=3 0 1
     refuses 65 "platform file" -- route --machine "${one_line/single-switch/simgrid}" 0 1
 }
+
+@test "node: an NCCL topology file in place of the machine's node, --set over it" {
+    xml=tests/fuzz/corpus/nccl_topology/switch.xml
+    "$s4d" route --machine perlmutter --node $xml 0 1 2> "$dir/err" | grep -qE '^n0.gpu0->switch5 +node +240.0 GB/s'
+    grep -q 'warning: .*slower than the fastest' "$dir/err"
+    "$s4d" route --machine perlmutter --node $xml --set node.nic_bandwidth_Bps=5GB/s 1 2 2> /dev/null | grep -qE '^n0.nic1.out +nic-out +5.00 GB/s'
+    "$s4d" collective --machine perlmutter --node $xml --op all_reduce --ranks 2 -b 64M -e 64M --json 2> /dev/null | grep -q '"ranks": 2'
+    printf '<system>' > "$dir/cut.xml"
+    refuses 65 "cut.xml:1" "no element found" -- route --machine perlmutter --node "$dir/cut.xml" 0 1
+    refuses 65 "none.xml" "No such file" -- route --machine perlmutter --node "$dir/none.xml" 0 1
+    refuses 64 "nodes.x" -- route --machine perlmutter --node "$xml" --set nodes.x=1 0 1
+}
