@@ -73,7 +73,8 @@ static void store(struct s4d_node_routes *r, const struct s4d_node *node, const 
     }
 }
 
-/* The nearest NIC, of those the one that fewest devices before use, or -1. */
+/* The nearest NIC, of several the first; of those on switches the one that fewest devices before
+ * use. -1: none. */
 static int nearest_nic(const struct s4d_node *node, const struct reach *reach, const int *users)
 {
     int best = -1;
@@ -82,7 +83,8 @@ static int nearest_nic(const struct s4d_node *node, const struct reach *reach, c
             continue;
         int hops = reach[node->nic[i].device].hops;
         int least = best < 0 ? INT_MAX : reach[node->nic[best].device].hops;
-        if (hops >= 0 && (hops < least || (hops == least && users[i] < users[best])))
+        if (hops >= 0 && (hops < least || (hops == least && node->nic[i].device >= node->devices &&
+                                           users[i] < users[best])))
             best = i;
     }
     return best;

@@ -16,11 +16,11 @@ struct s4d_node_routes *s4d_node_routes_create(const struct s4d_node *node, bool
                                                const char *machine, struct s4d_error *err);
 void s4d_node_routes_free(struct s4d_node_routes *r);
 
-/* The fewest links from one local device or switch to another, among those the ones whose narrowest is the
- * widest, then the lowest numbers. Returns how many; *links is valid while r is. */
+/* The fewest links from one local device or switch to another, among those the ones whose narrowest
+ * is the widest, then the lowest numbers. Returns how many; *links is valid while r is. */
 int s4d_node_route(const struct s4d_node_routes *r, int from, int to, const int **links);
-/* The NIC a local device uses: that of the fewest links away (its own, of none), of several the one
- * that fewest devices of lower numbers use. */
+/* The NIC a local device uses: that of the fewest links away (its own, of none), of several the
+ * first; of several on switches the one that fewest devices of lower numbers use. */
 int s4d_node_nic(const struct s4d_node_routes *r, int device);
 
 #endif
