@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/quote.h"
 #include "support/units.h"
@@ -130,11 +131,11 @@ static int read_section(struct s4d_differences *d, const struct s4d_yaml_node *s
     return 0;
 }
 
-int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d_texts *set,
-                         struct s4d_error *err)
+int s4d_differences_parse(struct s4d_differences *d, const char *file, const char *text, size_t n,
+                          struct s4d_texts *set, struct s4d_error *err)
 {
     struct s4d_yaml_node *root;
-    if (s4d_yaml_read(file, &root, err))
+    if (s4d_yaml_parse(file, text, n, &root, err))
         return -1;
     int rc = root->kind == S4D_YAML_MAPPING
                  ? 0
@@ -143,6 +144,18 @@ int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d
         rc = read_section(d, root->child[i], set, err);
     s4d_yaml_free(root);
     return rc ? -1 : 0;
+}
+
+int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d_texts *set,
+                         struct s4d_error *err)
+{
+    char *bytes = NULL;
+    size_t n;
+    if (s4d_file_read(file, &bytes, &n, err))
+        return -1;
+    int rc = s4d_differences_parse(d, file, bytes, n, set, err);
+    free(bytes);
+    return rc;
 }
 
 void s4d_differences_free(struct s4d_differences *d)

@@ -34,6 +34,9 @@ int s4d_differences_add(struct s4d_differences *d, const char *setting, struct s
  * machine: appended to `set` as "KEY=VALUE"); all may be missing. 0, or -1 (exit 65, file:line). */
 int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d_texts *set,
                          struct s4d_error *err);
+/* The same from n bytes; file is for messages. */
+int s4d_differences_parse(struct s4d_differences *d, const char *file, const char *text, size_t n,
+                          struct s4d_texts *set, struct s4d_error *err);
 void s4d_differences_free(struct s4d_differences *d);
 
 /* Sets capacities (0: dead) and speeds in a cluster of the whole machine. 0, or -1: a name that is

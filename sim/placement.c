@@ -112,13 +112,10 @@ static int read_line(struct s4d_placement *p, char *text, int line, struct s4d_e
     return 0;
 }
 
-int s4d_placement_read(struct s4d_placement *p, const char *file, struct s4d_error *err)
+int s4d_placement_parse_hosts(struct s4d_placement *p, const char *file, const char *bytes,
+                              size_t n, struct s4d_error *err)
 {
-    char *bytes = NULL;
-    size_t n;
     *p = (struct s4d_placement){.kind = S4D_HOSTS, .file = s4d_strdup(file)};
-    if (s4d_file_read(file, &bytes, &n, err))
-        return -1;
     int rc = 0, line = 1;
     for (size_t i = 0; i < n && rc == 0; i++)
         if (bytes[i] == '\0')
@@ -137,10 +134,21 @@ int s4d_placement_read(struct s4d_placement *p, const char *file, struct s4d_err
         at = end ? end + 1 : NULL;
     }
     free(text);
-    free(bytes);
     if (rc == 0 && p->n_hosts == 0)
         rc = s4d_fail(err, S4D_EXIT_DATA, file, "no host in it: expected one a line");
     return rc || check_twice(p, err) ? -1 : 0;
+}
+
+int s4d_placement_read(struct s4d_placement *p, const char *file, struct s4d_error *err)
+{
+    char *bytes = NULL;
+    size_t n;
+    *p = (struct s4d_placement){.kind = S4D_HOSTS};
+    if (s4d_file_read(file, &bytes, &n, err))
+        return -1;
+    int rc = s4d_placement_parse_hosts(p, file, bytes, n, err);
+    free(bytes);
+    return rc;
 }
 
 /* Uniform below n. */

@@ -27,6 +27,9 @@ struct s4d_placement {
 int s4d_placement_parse(struct s4d_placement *p, const char *text, struct s4d_error *err);
 /* Reads a file of hosts. 0, or -1 (exit 65): none, unreadable, a host twice. */
 int s4d_placement_read(struct s4d_placement *p, const char *file, struct s4d_error *err);
+/* The same from n bytes; file is for messages. */
+int s4d_placement_parse_hosts(struct s4d_placement *p, const char *file, const char *bytes,
+                              size_t n, struct s4d_error *err);
 void s4d_placement_free(struct s4d_placement *p);
 /* As s4d_placement_parse takes it; "hosts" for a file. */
 const char *s4d_placement_text(const struct s4d_placement *p, char *text, size_t size);
