@@ -23,7 +23,7 @@ static const struct s4d_option options[] = {
     {"machine", 0, "M", S4D_OPT_TEXT, offsetof(struct config, machine),
      .help = "a machine's name, its file, or synthetic:key=value,..."},
     {"op", 0, "OP", S4D_OPT_TEXT, offsetof(struct config, op),
-     .help = "all_reduce, all_gather or reduce_scatter"},
+     .help = "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or send_recv"},
     {"ranks", 0, "N", S4D_OPT_INT, offsetof(struct config, ranks), .min = 2, .max = 1 << 20,
      .help = "one group of N ranks"},
     {"axis", 0, "AXIS", S4D_OPT_TEXT, offsetof(struct config, axis),
@@ -86,10 +86,10 @@ static int find_op(struct job *job, struct s4d_error *err)
     char known[256] = "";
     if (!job->config->op)
         return s4d_fail(err, S4D_EXIT_USAGE, "--op", "is required");
-    for (int op = 0; op < S4D_OP_KINDS; op++) {
+    for (int op = 0; op < S4D_COLLECTIVE_OPS; op++) {
         if (!has_algorithm(op))
             continue;
-        underscores(s4d_op_kinds[op].name, job->op, sizeof job->op);
+        underscores(s4d_collective_name(op), job->op, sizeof job->op);
         if (strcmp(job->op, job->config->op) == 0) {
             job->measurement.op = op;
             return 0;
@@ -179,7 +179,7 @@ static int check(struct job *job, struct s4d_error *err)
 static double bus_Bps(const struct job *job, int i)
 {
     return job->bytes[i] / job->results[i].time_s *
-           s4d_bus_factor(job->measurement.op, job->system.members);
+           s4d_collective_bus_factor(job->measurement.op, job->system.members);
 }
 
 static const char *protocol_name(const struct s4d_cost *cost)
@@ -208,14 +208,17 @@ static void print_table(const struct job *job)
 {
     double sum = 0;
     int extrapolated = 0;
-    bool per_rank = job->measurement.op != S4D_OP_ALL_REDUCE;
-    const char *redop = job->measurement.op == S4D_OP_ALL_GATHER ? "none" : "sum";
+    enum s4d_op_kind op = job->measurement.op;
+    bool sums = op == S4D_OP_ALL_REDUCE || op == S4D_OP_REDUCE_SCATTER;
+    bool per_rank = op == S4D_OP_ALL_GATHER || op == S4D_OP_REDUCE_SCATTER || op == S4D_ALL_TO_ALL;
+    const char *redop = sums ? "sum" : "none";
+    int root = op == S4D_BROADCAST ? 0 : -1;
     print_head(job);
     for (int i = 0; i < job->n; i++) {
         const struct s4d_measured *r = &job->results[i];
         double count = job->bytes[i] / 4 / (per_rank ? job->system.members : 1);
         printf("  %12.0f %14.0f %8s %7s %6d %11.2f %8.2f %8.2f %10s %8s\n", job->bytes[i], count,
-               "float", redop, -1, r->time_s * 1e6, job->bytes[i] / r->time_s * 1e-9,
+               "float", redop, root, r->time_s * 1e6, job->bytes[i] / r->time_s * 1e-9,
                bus_Bps(job, i) * 1e-9, s4d_algorithms[r->algorithm]->name, protocol_name(&r->cost));
         sum += bus_Bps(job, i);
         extrapolated += r->cost.extrapolated;

@@ -13,10 +13,10 @@
 static void print_ops(const struct s4d_algorithm *a, char *text, size_t size)
 {
     text[0] = '\0';
-    for (int op = 0; op < S4D_OP_KINDS; op++)
+    for (int op = 0; op < S4D_COLLECTIVE_OPS; op++)
         if (a->supports(op)) {
             size_t used = strlen(text);
-            snprintf(text + used, size - used, "%s%s", used ? ", " : "", s4d_op_kinds[op].name);
+            snprintf(text + used, size - used, "%s%s", used ? ", " : "", s4d_collective_name(op));
         }
 }
 

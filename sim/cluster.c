@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/collective/channels.h"
 #include "sim/fabric.h"
 #include "sim/node.h"
 #include "support/memory.h"
@@ -72,6 +73,7 @@ int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine,
         s4d_node_routes_create(&machine->node, machine->fabric.nodes > 1, machine->name, err);
     if (!c->node_state)
         return -1;
+    c->rings = s4d_rings_cache_create();
     c->n_devices = n_nodes * machine->node.devices;
     for (int i = 0; i < n_nodes; i++)
         add_node_links(c);
@@ -100,6 +102,7 @@ void s4d_cluster_destroy(struct s4d_cluster *c)
     free(c->altered_of);
     free(c->fault);
     free((int *)c->node_of);
+    s4d_rings_cache_free(c->rings);
     free(c->links);
     free(c->device_speed);
     *c = (struct s4d_cluster){0};
@@ -201,8 +204,8 @@ static const struct s4d_node_routes *routes_of(const struct s4d_cluster *c, int 
     return altered < 0 ? c->node_state : c->altered[altered].routes;
 }
 
-/* The way inside node n between two of its local devices; nothing when they are the same. */
-static void add_local(const struct s4d_cluster *c, int n, int from, int to, struct s4d_path *path)
+void s4d_cluster_route_in_node(const struct s4d_cluster *c, int n, int from, int to,
+                               struct s4d_path *path)
 {
     const int *hop;
     int hops = s4d_node_route(routes_of(c, n), from, to, &hop);
@@ -314,7 +317,7 @@ void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, i
     S4D_ASSERT(a != b && a >= 0 && b >= 0 && a < c->n_devices && b < c->n_devices,
                "route %d to %d of %d devices", a, b, c->n_devices);
     if (na == nb) {
-        add_local(c, na, a % per, b % per, path);
+        s4d_cluster_route_in_node(c, na, a % per, b % per, path);
         *latency_s = node->latency_s.value;
         return;
     }
@@ -322,11 +325,11 @@ void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, i
     int nic_a = s4d_node_nic(routes_of(c, na), out % per),
         nic_b = s4d_node_nic(routes_of(c, nb), in % per);
     int nics = 2 * node->n_links, per_node = links_per_node(node);
-    add_local(c, na, a % per, node->nic[nic_a].device, path);
+    s4d_cluster_route_in_node(c, na, a % per, node->nic[nic_a].device, path);
     s4d_path_add(path, na * per_node + nics + 2 * nic_a, 1);
     c->fabric->route(c, na * node->n_nics + nic_a, nb * node->n_nics + nic_b, path);
     s4d_path_add(path, nb * per_node + nics + 2 * nic_b + 1, 1);
-    add_local(c, nb, node->nic[nic_b].device, b % per, path);
+    s4d_cluster_route_in_node(c, nb, node->nic[nic_b].device, b % per, path);
     if (c->fault)
         note_dead(c, a, b, path, begin);
     *latency_s = c->fabric->latency_s
@@ -338,6 +341,12 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
                        double *latency_s)
 {
     s4d_cluster_route_via(c, a, a, b, b, path, latency_s);
+}
+
+int s4d_cluster_nic(const struct s4d_cluster *c, int a)
+{
+    int per = c->machine->node.devices;
+    return s4d_node_nic(routes_of(c, a / per), a % per);
 }
 
 int s4d_device_on_rail(const struct s4d_cluster *c, int a)

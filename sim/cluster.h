@@ -41,6 +41,7 @@ struct s4d_cluster {
     int n_altered;
     int *altered_of;                      /* by node, -1: as all others; NULL: no node is altered */
     struct s4d_fault *fault;              /* NULL: no link is dead */
+    struct s4d_rings_cache *rings;        /* found before: sim/collective/channels.h */
     const struct s4d_fabric_kind *fabric; /* sim/fabric.h */
     void *fabric_state;
 };
@@ -88,8 +89,14 @@ void s4d_cluster_route(const struct s4d_cluster *c, int a, int b, struct s4d_pat
 void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, int in,
                            struct s4d_path *path, double *latency_s);
 
+/* The NIC that device a uses: its own, else the nearest; its number in a's node. */
+int s4d_cluster_nic(const struct s4d_cluster *c, int a);
 /* The first local device of a whole node that uses the NIC with the number of a's. */
 int s4d_device_on_rail(const struct s4d_cluster *c, int a);
+/* The way inside node n between two of its devices or switches, appended to path; nothing
+ * when they are the same. */
+void s4d_cluster_route_in_node(const struct s4d_cluster *c, int n, int from, int to,
+                               struct s4d_path *path);
 
 /* Rank to device by the placement: node-major, inside a node by the machine's rank_to_device. */
 int s4d_device_of_rank(const struct s4d_cluster *c, int rank);

@@ -8,8 +8,24 @@
 #include "sim/collective/channels.h"
 #include "sim/collective/efficiency.h"
 #include "sim/collective/nccl.h"
+#include "sim/collective/nvls.h"
 
-const struct s4d_algorithm *const s4d_algorithms[] = {&s4d_ring, &s4d_tree, NULL};
+const struct s4d_algorithm *const s4d_algorithms[] = {&s4d_ring,         &s4d_tree,      &s4d_nvls,
+                                                      &s4d_hierarchical, &s4d_recursive, &s4d_chain,
+                                                      &s4d_pairwise,     &s4d_shift,     NULL};
+_Static_assert(sizeof s4d_algorithms / sizeof *s4d_algorithms == S4D_ALGORITHMS + 1,
+               "S4D_ALGORITHMS");
+
+const char *s4d_collective_name(enum s4d_op_kind op)
+{
+    static const char *const names[] = {"broadcast", "all-to-all", "send-recv"};
+    return op < S4D_OP_KINDS ? s4d_op_kinds[op].name : names[op - S4D_OP_KINDS];
+}
+
+double s4d_collective_bus_factor(enum s4d_op_kind op, int members)
+{
+    return op == S4D_BROADCAST || op == S4D_SEND_RECV ? 1 : s4d_bus_factor(op, members);
+}
 
 static double best_time_s(const struct s4d_machine *m, const struct s4d_channels *ring,
                           enum s4d_op_kind op, enum s4d_nccl_pattern pattern, double bytes)
@@ -20,14 +36,27 @@ static double best_time_s(const struct s4d_machine *m, const struct s4d_channels
     return best;
 }
 
+static const struct s4d_algorithm *only(enum s4d_op_kind op)
+{
+    for (int i = 0; s4d_algorithms[i]; i++)
+        if (s4d_algorithms[i]->supports(op))
+            return s4d_algorithms[i];
+    s4d_bug(__FILE__, __LINE__, s4d_collective_name(op), "no algorithm does it");
+}
+
 const struct s4d_algorithm *s4d_choose_algorithm(const struct s4d_machine *m,
                                                  const struct s4d_channels *ring,
                                                  enum s4d_op_kind op, double bytes)
 {
-    if (!s4d_tree.supports(op) || s4d_library_is_ideal(m) || s4d_efficiency_find(m, ring, op))
+    if (!s4d_tree.supports(op))
+        return only(op);
+    if (s4d_library_is_ideal(m) || s4d_efficiency_applies(m, ring, op))
         return &s4d_ring;
     double ring_s = best_time_s(m, ring, op, S4D_NCCL_RING, bytes);
     double tree_s = best_time_s(m, ring, op, S4D_NCCL_TREE, bytes);
+    double nvls_s = s4d_nvls_estimate_s(m, ring, bytes);
+    if (nvls_s < fmin(ring_s, tree_s))
+        return &s4d_nvls;
     return tree_s < ring_s ? &s4d_tree : &s4d_ring;
 }
 

@@ -14,15 +14,19 @@ struct wire {
     double s_per_byte, call_s;
 };
 
-/* Ring bandwidth out of a group of g members inside a node: g - 1 of the links that a device has.
- */
+/* Ring bandwidth out of a group of g members inside a node: g - 1 of the links that a device has;
+ * all of those to a hub. */
 static double in_node_Bps(const struct s4d_machine *m, int g)
 {
-    double out_Bps = 0;
-    for (int i = 0; i < m->node.n_links; i++)
-        if (m->node.link[i].a == 0 || m->node.link[i].b == 0)
-            out_Bps += m->node.link[i].bricks * m->node.link[i].brick_bandwidth_Bps.value;
-    return out_Bps * (g - 1) / (m->node.devices > 1 ? m->node.devices - 1 : 1);
+    double out_Bps = 0, hub_Bps = 0;
+    for (int i = 0; i < m->node.n_links; i++) {
+        const struct s4d_node_link *l = &m->node.link[i];
+        if (l->a != 0 && l->b != 0)
+            continue;
+        *(l->a + l->b < m->node.devices ? &out_Bps : &hub_Bps) +=
+            l->bricks * l->brick_bandwidth_Bps.value;
+    }
+    return hub_Bps + out_Bps * (g - 1) / (m->node.devices > 1 ? m->node.devices - 1 : 1);
 }
 
 static struct wire wire_of(const struct s4d_machine *m, const struct s4d_grid *g,

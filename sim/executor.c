@@ -163,28 +163,21 @@ static void on_advance(void *context, int tag)
     x->rates_due = false;
 }
 
-static void on_flow(void *context, int tag)
-{
-    struct executor *x = context;
-    int group = tag / FLOWS;
-    const struct group *state = &x->groups[group];
-    tell_flow(x, group, state->prices[state->price].flows->flow[tag % FLOWS], false);
-    x->rates_due = true;
-    if (--x->groups[group].flows_left > 0)
-        return;
-    end_collective(x, group);
-    work_off(x);
-}
+static void on_flow(void *context, int tag);
 
-static void start_flows(struct executor *x, int group)
+/* The flows of the collective's current phase. */
+static void start_phase(struct executor *x, int group)
 {
     struct group *state = &x->groups[group];
     const struct price *price = &state->prices[state->price];
-    state->flows_left = price->flows->n;
+    state->flows_left = 0;
     S4D_ASSERT(price->flows->n <= FLOWS && group < INT_MAX / FLOWS, "group %d of %d flows", group,
                price->flows->n);
     for (int i = 0; i < price->flows->n; i++) {
         int flow = price->flows->flow[i];
+        if (x->system->flows[flow].phase != state->phase)
+            continue;
+        state->flows_left++;
         tell_flow(x, group, flow, true);
         s4d_engine_start(x->engine, flow, price->cost.volume_B * x->system->flows[flow].share,
                          on_flow, x, group * FLOWS + i);
@@ -192,10 +185,27 @@ static void start_flows(struct executor *x, int group)
     x->rates_due = true;
 }
 
+static void on_flow(void *context, int tag)
+{
+    struct executor *x = context;
+    int group = tag / FLOWS;
+    struct group *state = &x->groups[group];
+    tell_flow(x, group, state->prices[state->price].flows->flow[tag % FLOWS], false);
+    x->rates_due = true;
+    if (--state->flows_left > 0)
+        return;
+    if (state->phase++ < state->prices[state->price].cost.last_phase) {
+        start_phase(x, group);
+        return;
+    }
+    end_collective(x, group);
+    work_off(x);
+}
+
 static void on_latency(void *context, int group)
 {
     tell_flow(context, group, -1, false);
-    start_flows(context, group);
+    start_phase(context, group);
 }
 
 /* The algorithm the library would choose for this group and size, and its cost. */
@@ -238,13 +248,14 @@ static void start_collective(struct executor *x, int group, const struct s4d_op 
         s4d_account_start(&x->ranks[g->member[i]].account, now_s, g->stream, false);
         tell_started(x, g->member[i], state->op, iteration, now_s);
     }
+    state->phase = price->cost.first_phase;
     if (price->flows->n == 0 || price->cost.volume_B <= 0) {
         end_collective(x, group);
     } else if (price->cost.latency_s > 0) {
         tell_flow(x, group, -1, true);
         s4d_engine_timer(x->engine, now_s + price->cost.latency_s, on_latency, x, group);
     } else {
-        start_flows(x, group);
+        start_phase(x, group);
     }
 }
 

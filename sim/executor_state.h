@@ -34,7 +34,7 @@ struct price {
 };
 
 struct group {
-    int arrived, flows_left;
+    int arrived, flows_left, phase;
     int price; /* of the running collective */
     int op, iteration;
     bool across_nodes;

@@ -44,6 +44,18 @@ static int text_number(const char **seen, int *n, int cap, const char *text)
     return (*n)++;
 }
 
+/* A number for each distinct list of a group's shapes by algorithm; the latest is asked for most.
+ */
+static int shapes_number(const struct s4d_full *f, int group, int *seen, int *n)
+{
+    const int *shape = f->groups[group].shape;
+    for (int i = *n - 1; i >= 0; i--)
+        if (memcmp(f->groups[seen[i]].shape, shape, sizeof f->groups->shape) == 0)
+            return i;
+    seen[*n] = group;
+    return (*n)++;
+}
+
 static void set_key(uint64_t *key, int node, enum kind kind, int number, uint64_t a, uint64_t b)
 {
     uint64_t *k = key + (size_t)node * S4D_KEY_WORDS;
@@ -58,15 +70,14 @@ static void set_keys(const struct s4d_full *f, const struct s4d_cluster *c, uint
     int n_kinds = 0;
     for (int i = 0; i < f->n_ranks; i++)
         set_key(key, i, RANK, 0, bits(c->device_speed[s4d_device_of_rank(c, i)]), 0);
-    for (int i = 0; i < f->n_groups; i++) {
-        const struct s4d_full_group *g = &f->groups[i];
-        _Static_assert(S4D_ALGORITHMS == 4, "two words hold the shapes");
-        set_key(key, s4d_full_group_node(f, i), GROUP, g->set, two(g->shape[0], g->shape[1]),
-                two(g->shape[2], g->shape[3]));
-    }
+    int *seen = s4d_malloc((size_t)f->n_groups * sizeof *seen + 1), n_seen = 0;
+    for (int i = 0; i < f->n_groups; i++)
+        set_key(key, s4d_full_group_node(f, i), GROUP, f->groups[i].set,
+                (uint64_t)shapes_number(f, i, seen, &n_seen), 0);
+    free(seen);
     for (int i = 0; i < f->n_flows; i++)
         set_key(key, s4d_full_flow_node(f, i), FLOW, f->flows[i].algorithm, bits(f->flows[i].share),
-                0);
+                (uint64_t)f->flows[i].phase);
     for (int i = 0; i < f->n_links; i++) {
         const struct s4d_link *link = &c->links[f->links[i]];
         set_key(key, s4d_full_link_node(f, i), LINK, text_number(kinds, &n_kinds, 64, link->kind),

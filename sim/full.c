@@ -78,7 +78,8 @@ static int shape_index(struct s4d_full *f, const struct s4d_channels *ch)
         const struct s4d_channels *s = &f->shapes[i];
         if (s->algorithm == ch->algorithm && s->n == ch->n && s->members == ch->members &&
             s->nodes == ch->nodes && s->members_per_node == ch->members_per_node &&
-            s->bus_Bps == ch->bus_Bps && s->library_channels == ch->library_channels)
+            s->bus_Bps == ch->bus_Bps && s->library_channels == ch->library_channels &&
+            s->nvls_s_per_B == ch->nvls_s_per_B && s->node_bus_Bps == ch->node_bus_Bps)
             return i;
     }
     s4d_push(f->shapes, f->n_shapes, f->cap_shapes, *ch);
@@ -95,7 +96,7 @@ static void add_channels(struct building *b, const struct s4d_channels *ch, int 
             s4d_push(b->crossings, b->n_crossings, b->cap_crossings,
                      (struct crossing){f->n_flows, path->link[j], path->weight[j]});
         s4d_push(f->flows, f->n_flows, b->cap_flows,
-                 (struct s4d_full_flow){algorithm, ch->channel[i].share});
+                 (struct s4d_full_flow){algorithm, ch->channel[i].phase, ch->channel[i].share});
     }
 }
 

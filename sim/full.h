@@ -7,7 +7,7 @@
 #include "sim/system.h"
 
 struct s4d_full_flow {
-    int algorithm;
+    int algorithm, phase;
     double share;
 };
 /* The ranks that differ in one of the axis sets alone. */

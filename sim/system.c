@@ -102,6 +102,7 @@ static void make_flows(struct quotient *q)
         s->flows[i].link = link + at;
         s->flows[i].weight = weight + at;
         s->flows[i].share = q->f->flows[node - s4d_full_flow_node(q->f, 0)].share;
+        s->flows[i].phase = q->f->flows[node - s4d_full_flow_node(q->f, 0)].phase;
         s->flows[i].members = q->size[q->first_flow + i];
         place[i] = at;
         at += s->flows[i].n;

@@ -20,8 +20,10 @@ struct s4d_flow_class {
     int n;
     double share; /* part of the collective's data that each member carries */
     int members;
+    int phase; /* of its collective: starts when those of the phase before have ended */
 };
-/* A group class with one algorithm: its flow classes. A collective starts each of them once. */
+/* A group class with one algorithm: its flow classes. A collective starts each of those of its
+ * phases once. */
 struct s4d_group_flows {
     const struct s4d_algorithm *algorithm; /* NULL: no collective of the program uses it here */
     struct s4d_channels shape; /* for the cost function: that of every group in the class, with
@@ -29,7 +31,6 @@ struct s4d_group_flows {
     const int *flow;           /* indices into flows, each once; n of them; none in a group of 1 */
     int n;
 };
-enum { S4D_ALGORITHMS = 4 };
 struct s4d_group_class {
     enum s4d_stream stream;
     const int *member; /* the rank classes it has, each once; n_members of them: a collective has

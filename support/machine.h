@@ -104,11 +104,21 @@ struct s4d_nccl_latency {
     struct s4d_quantity base_s[S4D_PROTOCOLS], nvlink_s[S4D_PROTOCOLS], net_s[S4D_PROTOCOLS];
 };
 
+/* Sums and copies made by a node's switch (NVLink SHARP). */
+struct s4d_nvls {
+    bool present;
+    struct s4d_quantity efficiency;    /* of what the links give a ring */
+    struct s4d_quantity hop_s, net_s;  /* in a node, and between nodes */
+    struct s4d_quantity least_members; /* of a node, from which the library uses it */
+};
+
 struct s4d_library {
-    /* "nccl"; or without constants and with one ring channel: "ideal", where the links are all, and
-     * "mpi", where the tables say what is got out of them */
+    /* "nccl", "rccl" (the same rules, other constants); or without constants and with one ring
+     * channel: "ideal", where the links are all, and "mpi", where the tables say what is got out of
+     * them */
     char name[32];
     struct s4d_nccl_latency ring, tree;
+    struct s4d_nvls nvls;
     struct s4d_quantity ll_max_in_node_Bps, ll_max_two_nodes_Bps,
         ll_max_Bps;                        /* caps of the LL protocol */
     struct s4d_quantity ll128_channel_Bps; /* per channel */

@@ -20,6 +20,7 @@ const char *const s4d_protocol_names[S4D_PROTOCOLS] = {"ll", "ll128", "simple"};
 #define DEVICE(key, range) ROW("device", device, key, 1, range)
 #define NODE(key, range)   ROW("node", node, key, 1, range)
 #define LIBRARY(key)       ROW("library", library, key, 1, S4D_POSITIVE)
+#define NVLS(key, range)   ROW("library.nvls", library.nvls, key, 1, range)
 #define LATENCY(pattern, key)                                                                      \
     ROW("library." #pattern, library.pattern, key, S4D_PROTOCOLS, S4D_NOT_NEGATIVE)
 
@@ -46,6 +47,10 @@ const struct s4d_machine_field s4d_machine_fields[] = {
     LATENCY(tree, base_s),
     LATENCY(tree, nvlink_s),
     LATENCY(tree, net_s),
+    NVLS(efficiency, S4D_FRACTION),
+    NVLS(hop_s, S4D_NOT_NEGATIVE),
+    NVLS(net_s, S4D_NOT_NEGATIVE),
+    NVLS(least_members, S4D_POSITIVE),
     LIBRARY(net_post_s),
     LIBRARY(ll_max_in_node_Bps),
     LIBRARY(ll_max_two_nodes_Bps),
@@ -63,10 +68,16 @@ struct s4d_quantity *s4d_field_quantity(const struct s4d_machine *m,
     return (struct s4d_quantity *)((char *)m + field->offset);
 }
 
+bool s4d_library_has_constants(const struct s4d_library *l)
+{
+    return strcmp(l->name, "nccl") == 0 || strcmp(l->name, "rccl") == 0;
+}
+
 bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field *field)
 {
-    return strncmp(field->section, "library", 7) != 0 ||
-           (strcmp(m->library.name, "ideal") != 0 && strcmp(m->library.name, "mpi") != 0);
+    if (strcmp(field->section, "library.nvls") == 0)
+        return m->library.nvls.present;
+    return strncmp(field->section, "library", 7) != 0 || s4d_library_has_constants(&m->library);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -21,6 +21,8 @@ extern const char *const s4d_protocol_names[S4D_PROTOCOLS]; /* "ll", "ll128", "s
 
 struct s4d_quantity *s4d_field_quantity(const struct s4d_machine *m,
                                         const struct s4d_machine_field *field);
+/* Whether the library is NCCL or its like, with hops and caps; else it has one plain channel. */
+bool s4d_library_has_constants(const struct s4d_library *l);
 /* Whether the field is used by this machine: library constants only where there is a library. */
 bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field *field);
 

@@ -144,8 +144,9 @@ static void walk_fabric(const struct s4d_machine *m, const struct walk *w)
 
 static void walk_library(const struct s4d_machine *m, const struct walk *w)
 {
-    static const char *const sections[] = {"library.ring", "library.tree", "library"};
-    for (int i = 0; i < 3; i++)
+    static const char *const sections[] = {"library.ring", "library.tree", "library.nvls",
+                                           "library"};
+    for (int i = 0; i < 4; i++)
         walk_fields(m, sections[i], w);
     for (int i = 0; i < m->library.n_tables; i++) {
         const struct s4d_efficiency_table *t = &m->library.table[i];

@@ -74,20 +74,22 @@ out:
     return rc;
 }
 
-/* A list of devices, each at most once: `nics` and `rank_to_device`. */
-static int read_devices(const struct s4d_node *node, const struct s4d_yaml_node *list, int *device,
+/* A list of numbers below n, those below `once` each at most once: `nics` and `rank_to_device`. */
+static int read_devices(const struct s4d_yaml_node *list, int n, int once, int *device,
                         struct s4d_error *err)
 {
     for (int i = 0; i < list->n; i++) {
-        if (s4d_read_int(list->child[i], 0, node->devices - 1, &device[i], err))
+        if (s4d_read_int(list->child[i], 0, n - 1, &device[i], err))
             return -1;
         for (int j = 0; j < i; j++) {
-            if (device[j] == device[i])
+            if (device[j] == device[i] && device[i] < once)
                 return s4d_yaml_fail(list->child[i], err, "device %d is listed twice", device[i]);
         }
     }
     return 0;
 }
+
+enum { MOST_NICS = 1024 };
 
 static int read_layout(struct s4d_node *node, const struct s4d_yaml_node *layout,
                        struct s4d_error *err)
@@ -106,14 +108,17 @@ static int read_layout(struct s4d_node *node, const struct s4d_yaml_node *layout
     if (map->n != node->devices)
         return s4d_yaml_fail(map, err, "expected the %d devices in rank order, found %d",
                              node->devices, map->n);
-    if (nics->n > node->devices)
+    if (node->switches == 0 && nics->n > node->devices)
         return s4d_yaml_fail(nics, err, "expected at most one NIC a device");
-    int *device = s4d_calloc((size_t)node->devices, sizeof *device);
+    if (nics->n > MOST_NICS)
+        return s4d_yaml_fail(nics, err, "expected at most %d NICs, found %d", MOST_NICS, nics->n);
+    int *device = s4d_calloc((size_t)nics->n + 1, sizeof *device);
     node->rank_to_device = s4d_calloc((size_t)node->devices, sizeof(int));
     node->nic = s4d_calloc((size_t)nics->n + 1, sizeof *node->nic);
     node->n_nics = nics->n;
-    int rc =
-        read_devices(node, map, node->rank_to_device, err) || read_devices(node, nics, device, err);
+    int n = node->devices, all = n + node->switches;
+    int rc = read_devices(map, n, n, node->rank_to_device, err) ||
+             read_devices(nics, all, n, device, err);
     for (int i = 0; i < nics->n; i++)
         node->nic[i].device = device[i];
     free(device);
@@ -221,23 +226,26 @@ static int read_pattern(struct s4d_machine *m, const struct s4d_yaml_node *libra
 int s4d_read_library(struct s4d_machine *m, const struct s4d_yaml_node *section,
                      struct s4d_error *err)
 {
-    static const char *const others[] = {"name", "efficiency", "ring", "tree"};
+    static const char *const others[] = {"name", "efficiency", "ring", "tree", "nvls"};
     struct s4d_library *l = &m->library;
     const char *keys[S4D_KEYS];
     const struct s4d_yaml_node *tables;
     if (s4d_read_name(section, "name", l->name, sizeof l->name, err))
         return -1;
     bool mpi = strcmp(l->name, "mpi") == 0, ideal = mpi || strcmp(l->name, "ideal") == 0;
-    if (!ideal && strcmp(l->name, "nccl") != 0)
+    if (!ideal && !s4d_library_has_constants(l))
         return s4d_yaml_fail(s4d_yaml_get(section, "name"), err,
-                             "expected nccl, mpi or ideal, found %s", s4d_quote(l->name).text);
-    int n = s4d_known_keys(m, "library", others, ideal ? 2 : 4, keys);
+                             "expected nccl, rccl, mpi or ideal, found %s",
+                             s4d_quote(l->name).text);
+    l->nvls.present = !ideal && s4d_yaml_get(section, "nvls");
+    int n = s4d_known_keys(m, "library", others, ideal ? 2 : 5, keys);
     if (s4d_read_only(section, keys, n, err) ||
         s4d_read_child(section, "efficiency", S4D_YAML_SEQUENCE, &tables, err) ||
         s4d_read_fields(m, "library", section, err))
         return -1;
     if (!ideal && (read_pattern(m, section, "ring", "library.ring", err) ||
-                   read_pattern(m, section, "tree", "library.tree", err)))
+                   read_pattern(m, section, "tree", "library.tree", err) ||
+                   (l->nvls.present && read_pattern(m, section, "nvls", "library.nvls", err))))
         return -1;
     l->table = s4d_calloc((size_t)tables->n + 1, sizeof *l->table);
     for (int i = 0; i < tables->n; i++) {

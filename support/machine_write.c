@@ -148,7 +148,10 @@ static void put_links(FILE *out, const struct s4d_node *node)
 static void put_node(FILE *out, const struct s4d_machine *m)
 {
     const struct s4d_node *node = &m->node;
-    fprintf(out, "\nnode:\n  layout:\n    devices: %d\n    nics: [", node->devices);
+    fprintf(out, "\nnode:\n  layout:\n    devices: %d\n", node->devices);
+    if (node->switches > 0)
+        fprintf(out, "    switches: %d\n", node->switches);
+    fputs("    nics: [", out);
     for (int i = 0; i < node->n_nics; i++)
         fprintf(out, "%s%d", i ? ", " : "", node->nic[i].device);
     fputs("]\n    rank_to_device: [", out);
@@ -199,11 +202,14 @@ static void put_library(FILE *out, const struct s4d_machine *m)
 {
     const struct s4d_library *l = &m->library;
     fprintf(out, "\nlibrary:\n  name: %s\n", l->name);
-    if (strcmp(l->name, "nccl") == 0) {
+    if (s4d_library_has_constants(l)) {
         fputs("  ring:\n", out);
         put_fields(out, m, "    ", "library.ring");
         fputs("  tree:\n", out);
         put_fields(out, m, "    ", "library.tree");
+        if (l->nvls.present)
+            fputs("  nvls:\n", out);
+        put_fields(out, m, "    ", "library.nvls");
     }
     put_fields(out, m, "  ", "library");
     fprintf(out, "  efficiency:%s\n", l->n_tables ? "" : " []");

@@ -252,19 +252,64 @@ void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, cons
     free(bricks);
 }
 
-void s4d_layout_rings(struct s4d_rings *rings, const struct s4d_cluster *c,
-                      const struct s4d_layout *layout)
+/* Few: as many as there are sets of local devices in groups, and nodes of their own kind. */
+struct s4d_rings_cache {
+    struct {
+        const struct s4d_node *node;
+        int *local;
+        struct s4d_rings rings;
+    } * entry;
+    int n, cap;
+};
+
+struct s4d_rings_cache *s4d_rings_cache_create(void)
+{
+    return s4d_calloc(1, sizeof(struct s4d_rings_cache));
+}
+
+void s4d_rings_cache_free(struct s4d_rings_cache *cache)
+{
+    for (int i = 0; cache && i < cache->n; i++) {
+        free(cache->entry[i].local);
+        s4d_rings_free(&cache->entry[i].rings);
+    }
+    if (cache)
+        free(cache->entry);
+    free(cache);
+}
+
+const struct s4d_rings *s4d_rings_find(const struct s4d_cluster *c, const struct s4d_node *node,
+                                       const int *local, int n)
+{
+    struct s4d_rings_cache *cache = c->rings;
+    size_t size = (size_t)n * sizeof *local;
+    for (int i = 0; i < cache->n; i++)
+        if (cache->entry[i].node == node && cache->entry[i].rings.n == n &&
+            memcmp(cache->entry[i].local, local, size) == 0)
+            return &cache->entry[i].rings;
+    if (cache->n == cache->cap)
+        cache->entry = s4d_grow(cache->entry, &cache->cap, sizeof *cache->entry);
+    int *copy = s4d_malloc(size);
+    memcpy(copy, local, size);
+    cache->entry[cache->n].node = node;
+    cache->entry[cache->n].local = copy;
+    s4d_rings_search(&cache->entry[cache->n].rings, node, local, n);
+    return &cache->entry[cache->n++].rings;
+}
+
+const struct s4d_rings *s4d_layout_rings(const struct s4d_cluster *c,
+                                         const struct s4d_layout *layout)
 {
     int n = s4d_layout_count(layout, 0);
-    *rings = (struct s4d_rings){.n = n};
     if (s4d_library_is_ideal(c->machine))
-        return;
+        return NULL;
     int *local = s4d_malloc((size_t)n * sizeof *local);
     for (int i = 0; i < n; i++)
         local[i] = layout->member[i] % c->machine->node.devices;
     int node = layout->member[0] / c->machine->node.devices;
-    s4d_rings_search(rings, s4d_cluster_node(c, node), local, n);
+    const struct s4d_rings *rings = s4d_rings_find(c, s4d_cluster_node(c, node), local, n);
     free(local);
+    return rings->n_rings > 0 ? rings : NULL;
 }
 
 void s4d_rings_free(struct s4d_rings *rings)

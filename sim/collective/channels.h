@@ -31,10 +31,28 @@ struct s4d_rings {
  * none). */
 void s4d_rings_search(struct s4d_rings *rings, const struct s4d_node *node, const int *local,
                       int n);
-/* Of a group inside one node; none for an ideal library, which has one plain channel. */
-void s4d_layout_rings(struct s4d_rings *rings, const struct s4d_cluster *c,
-                      const struct s4d_layout *layout);
+/* Of a group inside one node; NULL where there are none, or the library is ideal, which has one
+ * plain channel. */
+const struct s4d_rings *s4d_layout_rings(const struct s4d_cluster *c,
+                                         const struct s4d_layout *layout);
 void s4d_rings_free(struct s4d_rings *rings);
+
+/* Rings that were searched before on this cluster. */
+struct s4d_rings_cache *s4d_rings_cache_create(void);
+void s4d_rings_cache_free(struct s4d_rings_cache *cache);
+/* The rings over n >= 2 local devices of a node of the cluster; the cache keeps them. */
+const struct s4d_rings *s4d_rings_find(const struct s4d_cluster *c, const struct s4d_node *node,
+                                       const int *local, int n);
+
+/* The order in which each of a ring's channels visits the group: channel i of *channels visits
+ * devices order[i * members] and on, node after node. Returns the orders; caller frees. */
+int *s4d_ring_orders(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
+                     int *channels);
+
+/* The double binary tree over n nodes: the parent of node i in the first tree, -1 for the root, and
+ * what nodes are called in tree 0 or 1 of the pair. */
+int s4d_tree_parent(int i, int n);
+int s4d_tree_name(int i, int n, int tree);
 
 /* n channels of equal shares with empty paths, and the group's shape. */
 void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algorithm,

@@ -110,9 +110,36 @@ s4d_efficiency_find(const struct s4d_machine *m, const struct s4d_channels *ch, 
     return NULL;
 }
 
+static const enum s4d_op_kind halves[2] = {S4D_OP_REDUCE_SCATTER, S4D_OP_ALL_GATHER};
+
+static bool by_halves(const struct s4d_machine *m, const struct s4d_channels *ch,
+                      enum s4d_op_kind op)
+{
+    return op == S4D_OP_ALL_REDUCE && !s4d_efficiency_find(m, ch, op) &&
+           s4d_efficiency_find(m, ch, halves[0]) && s4d_efficiency_find(m, ch, halves[1]);
+}
+
+bool s4d_efficiency_applies(const struct s4d_machine *m, const struct s4d_channels *ch,
+                            enum s4d_op_kind op)
+{
+    return s4d_efficiency_find(m, ch, op) || by_halves(m, ch, op);
+}
+
 bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                          enum s4d_op_kind op, double bytes, double volume_B, struct s4d_cost *cost)
 {
+    if (by_halves(m, ch, op)) {
+        struct s4d_cost a, b;
+        s4d_efficiency_cost(m, ch, halves[0], bytes, volume_B / 2, &a);
+        s4d_efficiency_cost(m, ch, halves[1], bytes, volume_B / 2, &b);
+        *cost = (struct s4d_cost){.latency_s = a.latency_s + b.latency_s,
+                                  .volume_B = a.volume_B + b.volume_B,
+                                  .efficiency = volume_B / (a.volume_B + b.volume_B),
+                                  .protocol = S4D_PROTOCOLS,
+                                  .measured = true,
+                                  .extrapolated = a.extrapolated || b.extrapolated};
+        return true;
+    }
     const struct s4d_efficiency_table *t = s4d_efficiency_find(m, ch, op);
     if (!t)
         return false;
@@ -120,7 +147,11 @@ bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels 
     double latency_s = 0;
     if (e.latency_part > 0)
         latency_s = e.latency_part * s4d_nccl_least_latency_s(m, ch, op);
-    *cost = (struct s4d_cost){latency_s, volume_B / e.efficiency, e.efficiency, S4D_PROTOCOLS,
-                              true,      e.extrapolated};
+    *cost = (struct s4d_cost){.latency_s = latency_s,
+                              .volume_B = volume_B / e.efficiency,
+                              .efficiency = e.efficiency,
+                              .protocol = S4D_PROTOCOLS,
+                              .measured = true,
+                              .extrapolated = e.extrapolated};
     return true;
 }

@@ -26,7 +26,12 @@ const struct s4d_efficiency_table *s4d_efficiency_find(const struct s4d_machine 
                                                        const struct s4d_channels *ch,
                                                        enum s4d_op_kind op);
 
-/* Fills *cost from the table; false where none applies. */
+/* Whether measurements hold the cost: a table of the operation, or for an all-reduce without one
+ * those of a reduce-scatter and an all-gather, one after the other. */
+bool s4d_efficiency_applies(const struct s4d_machine *m, const struct s4d_channels *ch,
+                            enum s4d_op_kind op);
+
+/* Fills *cost from the tables; false where none applies. */
 bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                          enum s4d_op_kind op, double bytes, double volume_B, struct s4d_cost *cost);
 

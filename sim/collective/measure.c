@@ -25,11 +25,13 @@ struct group {
     struct run *run;
     const struct s4d_group_class *class;
     const struct s4d_group_flows *flows;
-    int algorithm, flows_left;
+    int algorithm, phase, flows_left;
     struct s4d_cost cost;
 };
 
 static void start_size(struct run *r);
+
+static void start_phase(struct group *g);
 
 static void flow_ended(void *context, int tag)
 {
@@ -38,6 +40,10 @@ static void flow_ended(void *context, int tag)
     (void)tag;
     if (--g->flows_left > 0)
         return;
+    if (g->phase++ < g->cost.last_phase) {
+        start_phase(g);
+        return;
+    }
     /* The last to end is the slowest: what it writes stays. */
     r->results[r->at] =
         (struct s4d_measured){s4d_engine_now_s(r->engine) - r->start_s, g->algorithm, g->cost};
@@ -45,16 +51,24 @@ static void flow_ended(void *context, int tag)
         start_size(r);
 }
 
-static void latency_paid(void *context, int tag)
+static void start_phase(struct group *g)
 {
-    struct group *g = context;
     struct run *r = g->run;
-    (void)tag;
+    g->flows_left = 0;
     for (int i = 0; i < g->flows->n; i++) {
         int flow = g->flows->flow[i];
+        if (r->system->flows[flow].phase != g->phase)
+            continue;
+        g->flows_left++;
         s4d_engine_start(r->engine, flow, g->cost.volume_B * r->system->flows[flow].share,
                          flow_ended, g, i);
     }
+}
+
+static void latency_paid(void *context, int tag)
+{
+    (void)tag;
+    start_phase(context);
 }
 
 static const struct s4d_group_flows *choice(const struct run *r, const struct s4d_group_class *g)
@@ -75,15 +89,16 @@ static void start_size(struct run *r)
         struct group *g = &r->group[i];
         g->flows = choice(r, g->class);
         g->algorithm = (int)(g->flows - g->class->by_algorithm);
-        g->flows_left = g->flows->n;
         g->cost =
             g->flows->algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, r->bytes[r->at]);
+        g->phase = g->cost.first_phase;
         s4d_engine_timer(r->engine, r->start_s + g->cost.latency_s, latency_paid, g, 0);
     }
 }
 
 /* A program of one op a size, from which the streams and algorithms of the system follow. Its
- * elements are bytes; blocks of a gathered size that does not divide are rounded. */
+ * elements are bytes; blocks of a gathered size that does not divide are rounded. An operation that
+ * no program has is an all-reduce here: one algorithm does it, and no other is allowed. */
 static struct s4d_op *make_ops(const struct s4d_measurement *m, const double *bytes, int n)
 {
     struct s4d_op *ops = s4d_calloc((size_t)n, sizeof *ops);
@@ -91,12 +106,13 @@ static struct s4d_op *make_ops(const struct s4d_measurement *m, const double *by
     int members = s4d_group_size(&m->grid, axes);
     S4D_ASSERT(members >= 2, "a group of one");
     for (int i = 0; i < n; i++) {
-        ops[i] = (struct s4d_op){.kind = m->op, .stream = m->stream, .position = i};
+        ops[i] = (struct s4d_op){.stream = m->stream, .position = i};
+        ops[i].kind = m->op < S4D_OP_KINDS ? m->op : S4D_OP_ALL_REDUCE;
         ops[i].c.collective.axes = axes;
         ops[i].c.collective.members = members;
         ops[i].c.collective.type = S4D_U8;
         ops[i].c.collective.count =
-            (int64_t)(m->op == S4D_OP_ALL_REDUCE ? bytes[i] : bytes[i] / members);
+            (int64_t)(ops[i].kind == S4D_OP_ALL_REDUCE ? bytes[i] : bytes[i] / members);
     }
     return ops;
 }
@@ -145,7 +161,7 @@ int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes,
 {
     if (m->algorithm && !m->algorithm->supports(m->op))
         return s4d_fail(err, S4D_EXIT_USAGE, "--algorithm", "%s does not do %s", m->algorithm->name,
-                        s4d_op_kinds[m->op].name);
+                        s4d_collective_name(m->op));
     struct s4d_cluster cluster;
     if (s4d_scenario_cluster(&cluster, m->machine, s4d_grid_ranks(&m->grid), m->scenario, err))
         return -1;

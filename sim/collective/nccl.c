@@ -91,13 +91,13 @@ static double ring_bus_Bps(const struct s4d_library *l, const struct s4d_channel
 }
 
 static double tree_bus_Bps(const struct s4d_library *l, const struct s4d_channels *ch,
-                           enum s4d_protocol p, double ll_max_Bps)
+                           double links_Bps, enum s4d_protocol p, double ll_max_Bps)
 {
     double channels = ch->library_channels;
     double channel_Bps = ch->nodes == 1   ? l->tree_channel_in_node_Bps.value
                          : ch->nodes == 2 ? l->tree_channel_two_nodes_Bps.value
                                           : l->tree_channel_Bps.value;
-    double bus_Bps = fmin(0.92 * ch->bus_Bps, channels * channel_Bps);
+    double bus_Bps = fmin(0.92 * links_Bps, channels * channel_Bps);
     if (p == S4D_LL)
         bus_Bps = fmin(bus_Bps / 3.8, ll_max_Bps);
     if (p == S4D_LL128)
@@ -137,8 +137,15 @@ struct s4d_nccl_estimate s4d_nccl_estimate(const struct s4d_machine *m,
                                          : l->ll_max_Bps.value;
     struct s4d_nccl_estimate e = {.latency_s = latency_s(m, ch, op, pattern, protocol)};
     e.bus_Bps = pattern == S4D_NCCL_RING ? ring_bus_Bps(l, ch, protocol, ll_max_Bps)
-                                         : tree_bus_Bps(l, ch, protocol, ll_max_Bps);
-    e.time_s = e.bus_Bps > 0 ? corrected_time_s(&e, ch, op, pattern, protocol, bytes) : INFINITY;
+                                         : tree_bus_Bps(l, ch, ch->bus_Bps, protocol, ll_max_Bps);
+    struct s4d_nccl_estimate believed = e;
+    /* Of a tree on two nodes NCCL takes the speed inside the nodes: each of its two trees crosses
+     * the network once in each direction, so that an all-reduce may be faster than the ring's wire.
+     */
+    if (pattern == S4D_NCCL_TREE && ch->nodes == 2 && ch->members > 2)
+        believed.bus_Bps = tree_bus_Bps(l, ch, ch->node_bus_Bps, protocol, ll_max_Bps);
+    e.time_s =
+        e.bus_Bps > 0 ? corrected_time_s(&believed, ch, op, pattern, protocol, bytes) : INFINITY;
     return e;
 }
 
@@ -151,7 +158,8 @@ struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_chan
         double latency = pattern == S4D_NCCL_RING
                              ? ring_hops_s(ch, op, inside_s, between_s)
                              : tree_hops_s(ch, tree_depth(ch->nodes), inside_s, between_s);
-        return (struct s4d_cost){latency, volume_B, 1, S4D_PROTOCOLS, false, false};
+        return (struct s4d_cost){
+            .latency_s = latency, .volume_B = volume_B, .efficiency = 1, .protocol = S4D_PROTOCOLS};
     }
     struct s4d_cost cost = {0};
     double best_s = INFINITY;
@@ -163,7 +171,10 @@ struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_chan
         /* The protocol's cap as a larger volume: exact alone, and under contention the flow still
          * occupies the links with what the protocol adds. */
         double efficiency = e.bus_Bps / ch->bus_Bps;
-        cost = (struct s4d_cost){e.latency_s, volume_B / efficiency, efficiency, p, false, false};
+        cost = (struct s4d_cost){.latency_s = e.latency_s,
+                                 .volume_B = volume_B / efficiency,
+                                 .efficiency = efficiency,
+                                 .protocol = (enum s4d_protocol)p};
     }
     S4D_ASSERT(best_s < INFINITY, "the library %s has no protocol", m->library.name);
     return cost;

@@ -1,76 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ring (all-gather, reduce-scatter, all-reduce): p - 1 steps, or twice that, in each of which
  * every member sends 1/p of the data to the next (Patarasuk and Yuan, J. Parallel Distrib. Comput.
- * 69, 2009).
- *
- * Inside a node one channel for each ring that the search finds. Across nodes as many channels as
- * the poorest node has members: channel c enters a node of m members at number (c + 1) mod m,
- * visits all in order and leaves at number c mod m through that member's NIC, so that every NIC
- * carries its share. Leaves out: NCCL's search for the order of visit inside a node of many. */
+ * 69, 2009). */
+#include <stdlib.h>
+
 #include "sim/collective/channels.h"
 #include "sim/collective/efficiency.h"
 #include "sim/collective/nccl.h"
+#include "sim/collective/nvls.h"
 
 static bool supports(enum s4d_op_kind op)
 {
     return op == S4D_OP_ALL_REDUCE || op == S4D_OP_ALL_GATHER || op == S4D_OP_REDUCE_SCATTER;
 }
 
-/* Members in group order, over whatever links the node has. */
-static void plain_ring(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
-                       struct s4d_channels *out)
+/* NCCL's channels of a group behind a hub: as many as a device has links to it (12 NVLinks of an
+ * A100, 18 of an H100). Its search finds channels of two, and makes each of them two. */
+static int hub_channels(const struct s4d_cluster *c, const struct s4d_layout *layout)
 {
-    s4d_channels_init(out, &s4d_ring, layout, members, 1);
-    for (int i = 0; i < members; i++)
-        s4d_channel_edge(&out->channel[0], c, layout->member[i], layout->member[(i + 1) % members]);
+    const struct s4d_node *node = &c->machine->node;
+    int local = layout->member[0] % node->devices, bricks = 0;
+    for (int i = 0; i < node->n_links; i++)
+        if ((node->link[i].a == local && node->link[i].b >= node->devices) ||
+            (node->link[i].b == local && node->link[i].a >= node->devices))
+            bricks += node->link[i].bricks;
+    return bricks;
 }
 
-static void in_node(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
-                    struct s4d_channels *out)
-{
-    struct s4d_rings rings;
-    s4d_layout_rings(&rings, c, layout);
-    if (rings.n_rings == 0) {
-        plain_ring(c, layout, members, out);
-        return;
-    }
-    s4d_channels_init(out, &s4d_ring, layout, members, rings.n_rings);
-    for (int r = 0; r < rings.n_rings; r++)
-        for (int i = 0; i < members; i++)
-            s4d_channel_edge(&out->channel[r], c, layout->member[rings.order[r * members + i]],
-                             layout->member[rings.order[r * members + (i + 1) % members]]);
-    s4d_rings_free(&rings);
-}
+static int channels(const struct s4d_cluster *c, const int *devices, int n,
+                    struct s4d_channels *out);
 
-static void across_nodes(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
-                         struct s4d_channels *out)
+/* Only NCCL's choice on two nodes asks for it. */
+static double node_bus_Bps(const struct s4d_cluster *c, const struct s4d_layout *layout,
+                           const struct s4d_channels *ring)
 {
-    int n = s4d_library_is_ideal(c->machine) ? 1 : layout->fewest;
-    s4d_channels_init(out, &s4d_ring, layout, members, n);
-    for (int channel = 0; channel < n; channel++)
-        for (int k = 0; k < layout->nodes; k++) {
-            struct s4d_channel *to = &out->channel[channel];
-            int m = s4d_layout_count(layout, k), next = (k + 1) % layout->nodes;
-            for (int i = 1; i < m; i++)
-                s4d_channel_edge(to, c, s4d_layout_member(layout, k, channel + i),
-                                 s4d_layout_member(layout, k, channel + i + 1));
-            s4d_channel_edge(to, c, s4d_layout_member(layout, k, channel),
-                             s4d_layout_member(layout, next, channel + 1));
-        }
+    struct s4d_channels node;
+    int m = s4d_layout_count(layout, 0);
+    if (layout->nodes != 2 || m < 2)
+        return ring->bus_Bps;
+    channels(c, layout->member, m, &node);
+    double bus_Bps = node.bus_Bps;
+    s4d_channels_free(&node);
+    return bus_Bps;
 }
 
 static int channels(const struct s4d_cluster *c, const int *devices, int n,
                     struct s4d_channels *out)
 {
     struct s4d_layout layout;
+    int n_channels;
     s4d_layout_create(&layout, c, devices, n);
-    if (layout.nodes == 1)
-        in_node(c, &layout, n, out);
-    else
-        across_nodes(c, &layout, n, out);
-    for (int i = 0; i < out->n; i++)
+    int *order = s4d_ring_orders(c, &layout, n, &n_channels);
+    s4d_channels_init(out, &s4d_ring, &layout, n, n_channels);
+    for (int i = 0; i < n_channels; i++) {
+        const int *visit = order + (size_t)i * (size_t)n;
+        for (int k = 0; k < n; k++)
+            s4d_channel_edge(&out->channel[i], c, visit[k], visit[(k + 1) % n]);
         s4d_path_merge(&out->channel[i].path);
+    }
+    free(order);
     s4d_nccl_shape(c, out);
+    out->node_bus_Bps = node_bus_Bps(c, &layout, out);
+    if (layout.nodes == 1 && n_channels == 1 && hub_channels(c, &layout) > 0)
+        out->library_channels = hub_channels(c, &layout);
+    out->nvls_s_per_B = s4d_nvls_s_per_B(c, devices, n);
     s4d_layout_free(&layout);
     return 0;
 }

@@ -17,7 +17,7 @@ static bool supports(enum s4d_op_kind op)
 
 /* Parent of node i of n in the first tree, -1 for the root 0: the lowest set bit of i moves up by
  * one place, or vanishes where that is no node. Odd nodes are leaves. */
-static int parent(int i, int n)
+int s4d_tree_parent(int i, int n)
 {
     if (i == 0)
         return -1;
@@ -26,7 +26,7 @@ static int parent(int i, int n)
 }
 
 /* The second tree is the first with nodes renamed: mirrored for even n, shifted for odd n. */
-static int rename_node(int i, int n, int tree)
+int s4d_tree_name(int i, int n, int tree)
 {
     if (tree == 0)
         return i;
@@ -51,10 +51,10 @@ static void across_nodes(const struct s4d_cluster *c, const struct s4d_layout *l
             for (int i = 1; i < s4d_layout_count(layout, k); i++)
                 both_ways(to, c, s4d_layout_member(layout, k, head + i - 1),
                           s4d_layout_member(layout, k, head + i));
-            if (parent(k, nodes) >= 0)
-                both_ways(
-                    to, c, s4d_layout_member(layout, rename_node(k, nodes, tree), head),
-                    s4d_layout_member(layout, rename_node(parent(k, nodes), nodes, tree), head));
+            if (s4d_tree_parent(k, nodes) >= 0)
+                both_ways(to, c, s4d_layout_member(layout, s4d_tree_name(k, nodes, tree), head),
+                          s4d_layout_member(
+                              layout, s4d_tree_name(s4d_tree_parent(k, nodes), nodes, tree), head));
         }
     }
 }
@@ -62,20 +62,18 @@ static void across_nodes(const struct s4d_cluster *c, const struct s4d_layout *l
 static void in_node(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
                     struct s4d_channels *out)
 {
-    struct s4d_rings rings;
-    s4d_layout_rings(&rings, c, layout);
-    s4d_channels_init(out, &s4d_tree, layout, members, rings.n_rings ? rings.n_rings : 1);
+    const struct s4d_rings *rings = s4d_layout_rings(c, layout);
+    s4d_channels_init(out, &s4d_tree, layout, members, rings ? rings->n_rings : 1);
     for (int r = 0; r < out->n; r++)
         for (int i = 1; i < members; i++) {
             /* Chains start at different members, so that their ends do. */
             int from = (r + i - 1) % members, to = (r + i) % members;
-            if (rings.n_rings) {
-                from = rings.order[r * members + from];
-                to = rings.order[r * members + to];
+            if (rings) {
+                from = rings->order[r * members + from];
+                to = rings->order[r * members + to];
             }
             both_ways(&out->channel[r], c, layout->member[from], layout->member[to]);
         }
-    s4d_rings_free(&rings);
 }
 
 static int channels(const struct s4d_cluster *c, const int *devices, int n,
@@ -95,6 +93,7 @@ static int channels(const struct s4d_cluster *c, const int *devices, int n,
     s4d_ring.channels(c, devices, n, &ring);
     out->bus_Bps = ring.bus_Bps;
     out->library_channels = ring.library_channels;
+    out->node_bus_Bps = ring.node_bus_Bps;
     s4d_channels_free(&ring);
     return 0;
 }

@@ -56,8 +56,8 @@ field() {
 
 @test "collective: bad input" {
     refused 64 "--machine: is required"
-    refused 64 "expected one of all_reduce, all_gather, reduce_scatter, got 'broadcast'" \
-        --machine $single --op broadcast --ranks 4
+    refused 64 "expected one of all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, got 'scan'" \
+        --machine $single --op scan --ranks 4
     refused 65 "unknown machine 'perlmuter'" --machine perlmuter --op all_reduce --ranks 4
     refused 64 "--ranks" --machine $single --op all_reduce --ranks 1
     refused 64 "--ranks" --machine $single --op all_reduce --ranks 4k

@@ -124,7 +124,7 @@ static void test_refused(void **state)
          "small.yaml:22", "more than 0"},
         {"value: 200 Gb/s", "value: 0 Gb/s", "small.yaml:23", "more than 0"},
         {"value: 8, tag", "value: 8.5, tag", "small.yaml:28", "integer"},
-        {"name: nccl", "name: gloo", "small.yaml:38", "nccl, mpi or ideal"},
+        {"name: nccl", "name: gloo", "small.yaml:38", "nccl, rccl, mpi or ideal"},
         {"[1 us, 2 us, 3 us]", "[1 us, 2 us]", "small.yaml:40", "3 values"},
         {"op: all-gather", "op: gather", "small.yaml:56", "all-gather"},
         {"efficiency: [0.1, 0.7]", "efficiency: [0.1, 9]", "small.yaml:56", "at most 4"},
