@@ -19,7 +19,7 @@
 #: help            this list
 #
 # Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
-# LDFLAGS, BUILD (the folder), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
+# LDFLAGS, BUILD (the folder), GROUP (of bench: simulate, train), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
 
 BUILD ?= $(if $(SANITIZE),build/asan,build)
 ifeq ($(origin CC),default)
@@ -169,7 +169,7 @@ figure-program:
 bench:
 	@.ci/deps.sh install build figures
 	@$(MAKE) $(JOBS) --no-print-directory all $(BUILD)/bench
-	@$(BUILD)/bench
+	@$(BUILD)/bench $(GROUP)
 
 compare-host: all
 	@real/compare-host.sh $(BUILD)/compare-host

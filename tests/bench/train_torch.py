@@ -4,9 +4,10 @@
 
     train_torch.py LAYERS HIDDEN HEADS SEQUENCE VOCABULARY BATCH ITERATIONS [THREADS]
 
-Prints tokens a second, of the median iteration. The same arithmetic as workloads/: pre-norm, tied
+Prints one JSON line: tokens a second of the median iteration, processor seconds of an iteration. The same arithmetic as workloads/: pre-norm, tied
 embeddings, learned positions, causal attention, GELU by tanh, cross entropy, clipping at 1, AdamW.
 """
+import json
 import statistics
 import sys
 import time
@@ -57,13 +58,15 @@ class Model(torch.nn.Module):
 
 model = Model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1)
-samples_s = []
+samples_s, samples_cpu_s = [], []
 for i in range(iterations + 1):
     tokens = torch.randint(vocabulary, (batch, seq + 1))
-    start_s = time.perf_counter()
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
     optimizer.zero_grad()
     model(tokens[:, :-1], tokens[:, 1:]).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     samples_s.append(time.perf_counter() - start_s)
-print("%.2f" % (batch * seq / statistics.median(samples_s[1:])))
+    samples_cpu_s.append(time.process_time() - start_cpu_s)
+print(json.dumps({"tokens_per_s": batch * seq / statistics.median(samples_s[1:]),
+                  "cpu_s": statistics.median(samples_cpu_s[1:]), "version": torch.__version__}))
