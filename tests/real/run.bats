@@ -2,40 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # scale4d-run from the command line: what it trains and records, what it refuses, how it ends.
 
-setup() {
-    cd "$BATS_TEST_DIRNAME/../.."
-    run4d=$PWD/build/scale4d-run
-    dir=$BATS_TEST_TMPDIR
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1
-    mpirun=${MPIRUN:-mpirun}
-    tiny=(train --workload gpt-tiny --global-batch 8 --precision f32)
-}
-
-# ends STATUS TEXT... -- COMMAND...: it ends with STATUS and its messages hold every TEXT.
-ends() {
-    local want=$1 status=0 text
-    local texts=()
-    shift
-    while [ "$1" != -- ]; do
-        texts+=("$1")
-        shift
-    done
-    shift
-    timeout 60 "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
-    if [ "$status" -ne "$want" ]; then
-        echo "exit status $status, expected $want: $*"
-        cat "$dir/err"
-        return 1
-    fi
-    for text in "${texts[@]}"; do
-        grep -qF -- "$text" "$dir/err" "$dir/out" || { echo "no '$text' in:"; cat "$dir/err"; return 1; }
-    done
-}
-
-field() {
-    python3 -c "import json, sys; print(json.load(open('$dir/out'))$1)"
-}
+load lib
 
 @test "four ranks and one give the same losses, which fall on a text" {
     ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --text README.md --learning-rate 0.003 --json

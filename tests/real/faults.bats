@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Files that are not what they should be, launchers that disagree, and records that go with the
+# simulator's.
+
+load lib
+
+@test "refused on two ranks, without a hang: weights that do not fit" {
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 0 --save "$dir/w.safetensors"
+    python3 - "$dir" <<'END'
+import copy, json, struct, sys
+at = sys.argv[1]
+data = open(at + "/w.safetensors", "rb").read()
+n = 8 + struct.unpack("<Q", data[:8])[0]
+header, body = json.loads(data[8:n]), data[n:]
+
+def write(name, header, body, size=None):
+    text = json.dumps(header).encode()
+    with open(at + "/" + name, "wb") as f:
+        f.write(struct.pack("<Q", size or len(text)) + text + body)
+
+changed = copy.deepcopy(header)
+changed["wpe.weight"]["shape"].reverse()
+write("shape", changed, body)
+# The last tensor and its bytes are gone.
+last = max((k for k in header if k != "__metadata__"), key=lambda k: header[k]["data_offsets"][1])
+changed = copy.deepcopy(header)
+start, _ = changed.pop(last)["data_offsets"]
+write("missing", changed, body[:start])
+write("size", header, body, 1 << 62)
+changed = copy.deepcopy(header)
+changed["wpe.weight"]["data_offsets"][1] += 1 << 40
+write("offsets", changed, body)
+write("short", header, body[:-100])
+END
+    two=("$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --load)
+    ends 65 "wpe.weight: expected shape [32, 64], found [64, 32]" -- "${two[@]}" "$dir/shape"
+    ends 65 "missing: ln_f.bias (1 of the model's tensors)" -- "${two[@]}" "$dir/missing"
+    ends 65 "expected a header of at most" -- "${two[@]}" "$dir/size"
+    ends 65 'wpe.weight: expected "data_offsets" within' -- "${two[@]}" "$dir/offsets"
+    ends 65 'expected "data_offsets" within' -- "${two[@]}" "$dir/short"
+    ends 65 "cannot read" -- "${two[@]}" "$dir/absent"
+}
+
+@test "token files: too short, not whole; one that ends is begun again, said once" {
+    head -c 64 /dev/zero > "$dir/t"
+    ends 65 "expected at least 33 tokens" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --tokens "$dir/t"
+    head -c 101 /dev/zero > "$dir/t"
+    ends 65 "expected a multiple of 2 bytes" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --tokens "$dir/t"
+    head -c 100 README.md > "$dir/t"
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x2x1 --iterations 3 --text "$dir/t"
+    [ "$(grep -c 'from its beginning again' "$dir/err")" -eq 1 ]
+}
+
+@test "srun without its MPI: ranks that each believe to be alone" {
+    export SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=3
+    ends 69 "SLURM_PROCID: the launcher says 3, MPI says rank 0" -- "$run4d" "${tiny[@]}" --grid 1x1x1x1
+    export SLURM_PROCID=0
+    ends 69 "SLURM_STEP_NUM_TASKS: the launcher says 8, MPI says this is one of 1" -- \
+        "$run4d" "${tiny[@]}" --grid 1x1x1x1
+}
+
+@test "a kill in the middle of --save leaves the file that was there" {
+    echo old > "$dir/w.safetensors"
+    "$run4d" train --workload tests/bench/gpt-12x512.yaml --global-batch 4 --precision f32 \
+        --grid 1x1x1x1 --iterations 0 --save "$dir/w.safetensors" > "$dir/out" 2>&1 3>&- &
+    job=$!
+    for ((i = 0; i < 3000; i++)); do
+        [ -s "$dir/w.safetensors.partial" ] && break
+        sleep 0.01
+    done
+    kill -KILL "$job"
+    status=0
+    wait "$job" || status=$?
+    [ "$status" -eq 137 ]
+    [ -s "$dir/w.safetensors.partial" ]
+    [ "$(cat "$dir/w.safetensors")" = old ]
+}
+
+@test "records and timelines of both programs: the same keys mean the same" {
+    export NCCL_ALGO=Ring OMP_PLACES=cores SLURM_JOB_NAME=scale SLURM_JWT=secret
+    shape=(--workload gpt-tiny --global-batch 8 --precision bf16 --grid 2x1x2x1)
+    build/scale4d simulate "${shape[@]}" --machine perlmutter --gpus 4 --json \
+        --timeline "$dir/s.json" > "$dir/s"
+    ends 0 -- "$mpirun" -n 4 "$run4d" train "${shape[@]}" --iterations 3 --json \
+        --timeline "$dir/t.json"
+    python3 - "$dir" <<'END'
+import json, sys
+at = sys.argv[1]
+s, t = json.load(open(at + "/s")), json.load(open(at + "/out"))
+common = set(s) & set(t)
+assert common >= {"workload", "gpus", "grid", "rank_order", "global_batch",
+                  "micro_batch", "recompute", "overlap", "precision", "iteration_time_s",
+                  "flops_per_s", "tokens_per_s", "exposed_s", "busy_s", "busbw_Bps",
+                  "memory_peak_bytes", "provenance", "kind"}, sorted(s)
+for key in common:
+    kinds = [type(r[key]) for r in (s, t)]
+    assert kinds[0] == kinds[1] or set(kinds) <= {int, float}, (key, kinds)
+for key in ("workload", "gpus", "grid", "rank_order", "global_batch", "micro_batch",
+            "recompute", "overlap", "precision", "parameters", "memory_peak_bytes"):
+    assert s[key] == t[key], (key, s[key], t[key])
+for key in ("busy_s", "exposed_s", "busbw_Bps"):
+    assert set(s[key]) == set(t[key]), (key, s[key], t[key])
+seen = t["provenance"]["environment"]
+assert seen["NCCL_ALGO"] == "Ring" and seen["OMP_PLACES"] == "cores", seen
+assert seen["SLURM_JOB_NAME"] == "scale" and "SLURM_JWT" not in seen, seen
+
+def streams(path):
+    events = json.load(open(at + path))["traceEvents"]
+    return {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert streams("/s.json") == streams("/t.json"), (streams("/s.json"), streams("/t.json"))
+END
+}
