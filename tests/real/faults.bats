@@ -79,7 +79,7 @@ END
 
 @test "records and timelines of both programs: the same keys mean the same" {
     export NCCL_ALGO=Ring OMP_PLACES=cores SLURM_JOB_NAME=scale SLURM_JWT=secret
-    shape=(--workload gpt-tiny --global-batch 8 --precision bf16 --grid 2x1x2x1)
+    shape=(--workload gpt-tiny --global-batch 8 --micro-batch 2 --precision bf16 --grid 2x1x2x1)
     build/scale4d simulate "${shape[@]}" --machine perlmutter --gpus 4 --json \
         --timeline "$dir/s.json" > "$dir/s"
     ends 0 -- "$mpirun" -n 4 "$run4d" train "${shape[@]}" --iterations 3 --json \
@@ -97,10 +97,13 @@ for key in common:
     kinds = [type(r[key]) for r in (s, t)]
     assert kinds[0] == kinds[1] or set(kinds) <= {int, float}, (key, kinds)
 for key in ("workload", "gpus", "grid", "rank_order", "global_batch", "micro_batch",
-            "recompute", "overlap", "precision", "parameters", "memory_peak_bytes"):
+            "recompute", "overlap", "precision", "parameters"):
     assert s[key] == t[key], (key, s[key], t[key])
+# The simulated machine keeps 2.5 GB of a GPU for its libraries; what the schedule takes is one.
+assert s["memory_peak_bytes"] - 2.5e9 == t["memory_peak_bytes"]
 for key in ("busy_s", "exposed_s", "busbw_Bps"):
-    assert set(s[key]) == set(t[key]), (key, s[key], t[key])
+    # Copies and token reading take no simulated time.
+    assert set(t[key]) - {"copy-in", "host"} == set(s[key]), (key, s[key], t[key])
 seen = t["provenance"]["environment"]
 assert seen["NCCL_ALGO"] == "Ring" and seen["OMP_PLACES"] == "cores", seen
 assert seen["SLURM_JOB_NAME"] == "scale" and "SLURM_JWT" not in seen, seen
