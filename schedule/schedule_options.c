@@ -69,7 +69,7 @@ const struct s4d_option s4d_schedule_options[] = {
     INT("global-batch", "B", options.global_batch, 1, 1 << 30, "sequences an iteration"),
     INT("micro-batch", "b", options.micro_batch, 0, 1 << 20,
         "sequences per rank and micro-batch; 0: simulate takes the largest that fits, "
-        "schedule 1"),
+        "schedule and training 1"),
     CHOICE("recompute", "none|selective|full", options.recompute, recomputes,
            "activations computed again in the backward pass"),
     PARSE("overlap", "all|none|axonn-sc24|LIST", options.overlap, parse_overlap,

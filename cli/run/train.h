@@ -15,7 +15,7 @@
 
 struct s4d_train_config {
     int backend;
-    char *workload, *timeline, *tokens, *text, *load, *save, *save_gradients;
+    char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients;
     int token_type, iterations, warmup, seed, threads, progress;
     double timeout_s;
     bool json, check_finite, list_backends;

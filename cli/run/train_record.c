@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a training run reports: samples from all ranks, their median, the record and its text. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,17 @@ static void print_human(const json_t *r, int completed)
                json_is_true(json_object_get(r, "interrupted")) ? "INTERRUPTED" : "OK");
 }
 
+static int append_record(const char *name, json_t *record, struct s4d_error *err)
+{
+    FILE *out = fopen(name, "ae");
+    if (!out)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot open: %s", strerror(errno));
+    int rc = s4d_record_write(record, out, err);
+    if (fclose(out) != 0 && !rc)
+        rc = s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot write: %s", strerror(errno));
+    return rc;
+}
+
 int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *times, int completed,
                      bool interrupted, struct s4d_error *err)
 {
@@ -225,12 +237,13 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     add_losses(record, t, completed);
     json_object_set_new(record, "completed", json_integer(completed));
     json_object_set_new(record, "interrupted", json_boolean(interrupted));
-    if (t->config->json) {
-        json_object_set(record, "provenance", provenance);
-        rc = s4d_record_write(record, stdout, err);
-    } else {
+    json_object_set(record, "provenance", provenance);
+    if (t->config->record) /* before standard output, which may block */
+        rc = append_record(t->config->record, record, err);
+    if (!t->config->json)
         print_human(record, completed);
-    }
+    else if (s4d_record_write(record, stdout, rc ? NULL : err))
+        rc = -1;
     fflush(stdout);
     json_decref(provenance);
     json_decref(record);

@@ -112,8 +112,9 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
         program->options.precision == S4D_F64 ? s4d_host_kernels_f64 : s4d_host_kernels_f32;
     for (int i = 0; i < S4D_STREAMS; i++)
         h->at[i] = -1;
-    /* Panels cost a twelfth of a matrix product's time: none where there is nobody to talk to. */
-    if (options->progress == S4D_PROGRESS_PANELS && s4d_grid_ranks(&program->grid) > 1) {
+    /* Alone there is nobody to talk to: panels would cost a twelfth of a matrix product's time. */
+    bool talks = s4d_grid_ranks(&program->grid) > 1;
+    if (talks && options->progress == S4D_PROGRESS_PANELS) {
         h->work.progress = s4d_host_poll_from_kernel;
         h->work.self = h;
     }
@@ -137,7 +138,7 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
     };
     MPI_Comm_rank(options->comm, &h->rank);
     int rc = s4d_host_groups(h, err);
-    if (!rc && options->progress == S4D_PROGRESS_THREAD)
+    if (!rc && talks && options->progress == S4D_PROGRESS_THREAD)
         rc = s4d_host_thread_start(h, err);
     /* One zero of time for all ranks; on several nodes it is off by the barrier's skew. */
     MPI_Barrier(options->comm);
