@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "plots/compare.h"
@@ -31,13 +30,6 @@ static const struct s4d_option options[] = {
 };
 static const struct s4d_option_group groups[] = {{.title = "Options", .options = options},
                                                  {.options = NULL}};
-
-static int read_file(struct s4d_records *records, const char *file, struct s4d_error *err)
-{
-    if (access(file, R_OK) != 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read");
-    return s4d_records_read(records, file, err);
-}
 
 /* The library knows OLD and NEW; people know their files. */
 static int name_file(const struct s4d_texts *files, struct s4d_error *err)
@@ -77,9 +69,9 @@ static int compare(const struct config *config, const struct s4d_texts *files, i
     if (files->n != 2)
         return s4d_fail(err, S4D_EXIT_USAGE, "",
                         "expected two files, OLD.jsonl and NEW.jsonl, got %d", files->n);
-    int rc = read_file(&old, files->v[0], err);
+    int rc = s4d_records_load(&old, files->v[0], err);
     if (rc == 0)
-        rc = read_file(&new, files->v[1], err);
+        rc = s4d_records_load(&new, files->v[1], err);
     if (rc == 0 && s4d_compare_records(&c, &old, &new, config->threshold, err))
         rc = name_file(files, err);
     if (rc == 0)

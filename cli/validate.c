@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "plots/gnuplot.h"
@@ -28,13 +27,6 @@ static const struct s4d_option options[] = {
 };
 static const struct s4d_option_group groups[] = {{.title = "Options", .options = options},
                                                  {.options = NULL}};
-
-static int read_file(struct s4d_records *records, const char *file, struct s4d_error *err)
-{
-    if (access(file, R_OK) != 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read");
-    return s4d_records_read(records, file, err);
-}
 
 static int name_file(const struct s4d_texts *files, struct s4d_error *err)
 {
@@ -70,9 +62,9 @@ static int validate(const struct config *c, const struct s4d_texts *files, struc
     if (files->n != 2)
         return s4d_fail(err, S4D_EXIT_USAGE, "",
                         "expected two files, MEASURED.jsonl and SIMULATED.jsonl, got %d", files->n);
-    int rc = read_file(&measured, files->v[0], err);
+    int rc = s4d_records_load(&measured, files->v[0], err);
     if (rc == 0)
-        rc = read_file(&simulated, files->v[1], err);
+        rc = s4d_records_load(&simulated, files->v[1], err);
     if (rc == 0 && s4d_validate(&v, &measured, &simulated, err))
         rc = name_file(files, err);
     if (rc == 0)

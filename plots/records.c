@@ -38,6 +38,13 @@ int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_e
     return rc;
 }
 
+int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err)
+{
+    if (access(file, R_OK) != 0)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read");
+    return s4d_records_read(records, file, err);
+}
+
 static int fail(const char *file, const char *what, struct s4d_error *err)
 {
     return s4d_fail(err, S4D_EXIT_OUTPUT, file, "%s: %s", what, strerror(errno));
