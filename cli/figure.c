@@ -66,7 +66,7 @@ static const struct s4d_option_group schedule_groups[] = {
 struct figure {
     struct figure_options options;
     struct s4d_experiment e;
-    struct s4d_machine machine;
+    struct s4d_machine *machine; /* by point; those of one machine share what it holds */
     struct s4d_published_list published;
     struct s4d_records records;
     char *folder, *records_file; /* of the output */
@@ -151,18 +151,42 @@ static int hash_program(char hex[17], struct s4d_error *err)
     return 0;
 }
 
+/* The point whose machine is loaded for point i: the first with the same. */
+static int first_of(const struct figure *f, int i)
+{
+    int j = 0;
+    while (strcmp(f->e.point[j].machine, f->e.point[i].machine) != 0)
+        j++;
+    return j;
+}
+
 /* The experiment's line, where the machine's loader knows no file of its own. */
-static int load_machine(struct figure *f, struct s4d_error *err)
+static int load_machine(struct figure *f, int i, struct s4d_error *err)
 {
     struct s4d_error why = {0};
-    if (s4d_machine_load(&f->machine, f->e.machine, NULL, 0, &why) == 0)
+    const struct s4d_point *p = &f->e.point[i];
+    if (s4d_machine_load(&f->machine[i], p->machine, NULL, 0, &why) == 0)
         return 0;
     if (why.where[0] != '\0' && why.where[0] != '-') {
         *err = why;
         return -1;
     }
-    s4d_yaml_fail(s4d_yaml_get(f->e.root, "machine"), err, "%s", why.text);
+    const struct s4d_yaml_node *named = s4d_yaml_get(p->node, "machine");
+    s4d_yaml_fail(named ? named : s4d_yaml_get(f->e.root, "machine"), err, "%s", why.text);
     return why.hint[0] != '\0' ? s4d_hint(err, "%s", why.hint) : -1;
+}
+
+static int load_machines(struct figure *f, struct s4d_error *err)
+{
+    f->machine = s4d_calloc((size_t)f->e.n_points, sizeof *f->machine);
+    for (int i = 0; i < f->e.n_points; i++) {
+        int first = first_of(f, i);
+        if (first < i)
+            f->machine[i] = f->machine[first];
+        else if (load_machine(f, i, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int load(struct figure *f, const char *folder, struct s4d_error *err)
@@ -173,7 +197,7 @@ static int load(struct figure *f, const char *folder, struct s4d_error *err)
     char *file = s4d_asprintf("%s/published.csv", f->e.folder);
     int rc = s4d_published_read(&f->published, file, err);
     free(file);
-    if (rc || load_machine(f, err))
+    if (rc || load_machines(f, err))
         return -1;
     f->folder = s4d_asprintf("%s/%s/%s", f->options.output ? f->options.output : "build/figures",
                              f->e.paper, f->e.name);
@@ -212,9 +236,10 @@ static void make_key(const struct figure *f, struct job *job)
     note_options(f, job->series->node, options);
     note_options(f, job->point->node, options);
     char *text = json_dumps(options, JSON_SORT_KEYS | JSON_COMPACT);
-    char *all = s4d_asprintf("%s %s %s %s %d %s %s %s", f->machine.name, f->machine.hash,
-                             job->point->workload, job->workload.hash, job->point->gpus, text,
-                             s4d_model_version, f->program);
+    char *all =
+        s4d_asprintf("%s %s %s %s %d %s %s %s", job->simulation.machine->name,
+                     job->simulation.machine->hash, job->point->workload, job->workload.hash,
+                     job->point->gpus, text, s4d_model_version, f->program);
     s4d_hash(all, strlen(all), job->key);
     free(all);
     free(text);
@@ -229,7 +254,7 @@ static int prepare(struct figure *f, struct job *job, struct s4d_error *err)
         s4d_options_yaml(schedule_groups, job->point->node, s4d_point_keys, &options, err))
         return -1;
     struct s4d_simulation *s = &job->simulation;
-    *s = (struct s4d_simulation){.machine = &f->machine,
+    *s = (struct s4d_simulation){.machine = &f->machine[job->point - f->e.point],
                                  .workload = &job->workload,
                                  .gpus = job->point->gpus,
                                  .fold = true,
@@ -264,16 +289,16 @@ static json_t *record_of(const struct figure *f, const struct job *job,
                          const struct s4d_result *result)
 {
     json_t *entries = json_array();
-    s4d_machine_visit(&f->machine, note_entry, entries);
+    s4d_machine_visit(job->simulation.machine, note_entry, entries);
     char grid[64];
     json_t *record = s4d_simulation_record(&job->simulation, result);
-    json_object_set_new(record, "figure",
-                        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:o}", "key", job->key,
-                                  "paper", f->e.paper, "series", job->series->name, "workload",
-                                  job->point->workload, "gpus", job->point->gpus, "grid",
-                                  s4d_grid_text(&result->grid, grid, sizeof grid), "micro_batch",
-                                  result->micro_batch, "machine_hash", f->machine.hash,
-                                  "machine_entries", entries));
+    json_object_set_new(
+        record, "figure",
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:o}", "key", job->key, "paper",
+                  f->e.paper, "series", job->series->name, "workload", job->point->workload, "gpus",
+                  job->point->gpus, "grid", s4d_grid_text(&result->grid, grid, sizeof grid),
+                  "micro_batch", result->micro_batch, "machine", job->point->machine,
+                  "machine_hash", job->simulation.machine->hash, "machine_entries", entries));
     json_object_set(record, "provenance", f->provenance);
     return record;
 }
@@ -384,8 +409,11 @@ static int draw(const struct figure *f, struct s4d_error *err)
 static void release(struct figure *f)
 {
     s4d_options_free(groups, &f->options);
+    for (int i = 0; f->machine != NULL && i < f->e.n_points; i++)
+        if (first_of(f, i) == i)
+            s4d_machine_free(&f->machine[i]);
+    free(f->machine);
     s4d_experiment_free(&f->e);
-    s4d_machine_free(&f->machine);
     s4d_published_free(&f->published);
     s4d_records_free(&f->records);
     for (int i = 0; f->schedule_keys != NULL && f->schedule_keys[i] != NULL; i++)

@@ -8,7 +8,7 @@
 
 const char *const s4d_experiment_keys[] = {"title", "machine", "assumed", "tolerance_percent",
                                            "rows",  "points",  "series",  NULL};
-const char *const s4d_point_keys[] = {"workload", "gpus", NULL};
+const char *const s4d_point_keys[] = {"workload", "machine", "gpus", NULL};
 const char *const s4d_series_keys[] = {"name", "title", NULL};
 
 #define TEXT(n, type_, field)                                                                      \
@@ -16,7 +16,7 @@ const char *const s4d_series_keys[] = {"name", "title", NULL};
         .name = n, .type = S4D_OPT_TEXT, .offset = offsetof(struct type_, field)                   \
     }
 
-static const char *const rows[] = {"merit", "parts", NULL}; /* enum s4d_figure_rows */
+static const char *const rows[] = {"merit", "parts", "machines", NULL}; /* enum s4d_figure_rows */
 
 static const struct s4d_option experiment_options[] = {
     TEXT("title", s4d_experiment, title),
@@ -35,6 +35,7 @@ static const struct s4d_option experiment_options[] = {
 };
 static const struct s4d_option point_options[] = {
     TEXT("workload", s4d_point, workload),
+    TEXT("machine", s4d_point, machine),
     {.name = "gpus",
      .type = S4D_OPT_INT,
      .offset = offsetof(struct s4d_point, gpus),
@@ -101,8 +102,12 @@ static int read_points(struct s4d_experiment *e, const char *const *others, stru
         if (s4d_options_yaml(point_groups, p->node, others, p, err) ||
             required(p->node, "workload", err) || required(p->node, "gpus", err))
             return -1;
+        if (p->machine == NULL)
+            p->machine = s4d_strdup(e->machine);
+        e->several_machines = e->several_machines || strcmp(p->machine, e->point[0].machine) != 0;
         for (int j = 0; j < i; j++)
-            if (strcmp(e->point[j].workload, p->workload) == 0 && e->point[j].gpus == p->gpus)
+            if (strcmp(e->point[j].workload, p->workload) == 0 &&
+                strcmp(e->point[j].machine, p->machine) == 0 && e->point[j].gpus == p->gpus)
                 return s4d_yaml_fail(p->node, err, "%s on %d GPUs is a point twice", p->workload,
                                      p->gpus);
     }

@@ -6,12 +6,15 @@
 #ifndef S4D_PLOTS_EXPERIMENT_H
 #define S4D_PLOTS_EXPERIMENT_H
 
+#include <stdbool.h>
+
 #include "support/error.h"
 #include "support/option.h" /* for: struct s4d_texts */
 #include "support/yaml.h"
 
 struct s4d_point {
     char *workload;
+    char *machine; /* the experiment's where the file names none */
     int gpus;
     const struct s4d_yaml_node *node;
 };
@@ -21,8 +24,9 @@ struct s4d_series {
     const struct s4d_yaml_node *node;
 };
 
-/* What a row of data.tsv tells of a simulation: its merit, or the parts of its iteration. */
-enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS };
+/* What a row of data.tsv tells of a simulation: its merit, the parts of its iteration, or its merit
+ * with the machine. */
+enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS, S4D_ROWS_MACHINES };
 
 struct s4d_experiment {
     char *folder;       /* where experiment.yaml lies: "paper-figures/2502.08145/weak-scaling" */
@@ -33,6 +37,7 @@ struct s4d_experiment {
     int rows;                 /* enum s4d_figure_rows */
     struct s4d_point *point;
     int n_points, cap_points;
+    bool several_machines; /* a point names another one: published numbers are told apart by it */
     struct s4d_series *series;
     int n_series, cap_series;
     struct s4d_yaml_node *root;

@@ -18,8 +18,9 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
         const json_t *f = json_object_get(records->v[i], "figure");
         const char *s = json_string_value(json_object_get(f, "series"));
         const char *w = json_string_value(json_object_get(f, "workload"));
+        const char *m = json_string_value(json_object_get(f, "machine"));
         if (s != NULL && w != NULL && strcmp(s, series->name) == 0 &&
-            strcmp(w, point->workload) == 0 &&
+            strcmp(w, point->workload) == 0 && (m == NULL || strcmp(m, point->machine) == 0) &&
             json_integer_value(json_object_get(f, "gpus")) == point->gpus)
             return records->v[i];
     }
@@ -48,6 +49,9 @@ static int by_gpus(const void *a, const void *b)
 static const char merit_columns[] =
     "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\titeration_s\t"
     "provenance\n";
+static const char machines_columns[] =
+    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tmeasured_peak_percent\tmachine\tgrid\t"
+    "micro_batch\titeration_s\tprovenance\n";
 static const char *const parts[] = {"compute", "x", "y", "z", "data", "other"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -55,6 +59,17 @@ static void merit_row(const json_t *r, FILE *out)
 {
     const json_t *f = json_object_get(r, "figure");
     fprintf(out, "%.6g\t%.5g\t%s\t%d\t%.6g", value_of("sustained", r), value_of("peak_fraction", r),
+            json_string_value(json_object_get(f, "grid")),
+            (int)json_integer_value(json_object_get(f, "micro_batch")),
+            value_of("iteration_time", r));
+}
+
+static void machines_row(const json_t *r, FILE *out)
+{
+    const json_t *f = json_object_get(r, "figure");
+    fprintf(out, "%.6g\t%.5g\t%.5g\t%s\t%s\t%d\t%.6g", value_of("sustained", r),
+            value_of("peak_fraction", r), value_of("measured_peak_fraction", r),
+            json_string_value(json_object_get(f, "machine")),
             json_string_value(json_object_get(f, "grid")),
             (int)json_integer_value(json_object_get(f, "micro_batch")),
             value_of("iteration_time", r));
@@ -70,10 +85,16 @@ static void parts_row(const json_t *r, FILE *out)
             (int)json_integer_value(json_object_get(f, "micro_batch")));
 }
 
+static void (*const row_writers[])(const json_t *r, FILE *out) = {
+    [S4D_ROWS_MERIT] = merit_row,
+    [S4D_ROWS_PARTS] = parts_row,
+    [S4D_ROWS_MACHINES] = machines_row,
+};
+
 static void write_columns(const struct s4d_experiment *e, FILE *out)
 {
-    if (e->rows == S4D_ROWS_MERIT) {
-        fputs(merit_columns, out);
+    if (e->rows != S4D_ROWS_PARTS) {
+        fputs(e->rows == S4D_ROWS_MERIT ? merit_columns : machines_columns, out);
         return;
     }
     fputs("series\tworkload\tgpus\titeration_s", out);
@@ -95,35 +116,63 @@ static int simulated_rows(const struct s4d_experiment *e, const struct s4d_recor
                 return s4d_hint(err, "leave --draw-only out, and it is simulated");
             }
             fprintf(out, "%s\t%s\t%d\t", e->series[s].name, p->workload, p->gpus);
-            (e->rows == S4D_ROWS_MERIT ? merit_row : parts_row)(r, out);
+            row_writers[e->rows](r, out);
             fputs("\tsimulated\n", out);
         }
     return 0;
 }
 
-static double published_value(const struct s4d_published_list *published, const char *metric,
+const struct s4d_published *s4d_figure_published(const struct s4d_experiment *e,
+                                                 const struct s4d_published_list *published,
+                                                 const char *metric, const struct s4d_point *p)
+{
+    return s4d_published_find(published, metric, e->several_machines ? p->machine : NULL,
+                              p->workload, p->gpus);
+}
+
+static double published_value(const struct s4d_experiment *e,
+                              const struct s4d_published_list *published, const char *metric,
                               const struct s4d_point *p)
 {
-    const struct s4d_published *found = s4d_published_find(published, metric, p->workload, p->gpus);
+    const struct s4d_published *found = s4d_figure_published(e, published, metric, p);
     return found != NULL ? found->value : NAN;
 }
 
-static void published_merit(const struct s4d_published_list *published, const struct s4d_point *p,
+static void published_merit(const struct s4d_experiment *e,
+                            const struct s4d_published_list *published, const struct s4d_point *p,
                             FILE *out)
 {
-    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(published, "sustained", p),
-            published_value(published, "peak_fraction", p),
-            published_value(published, "iteration_time", p));
+    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(e, published, "sustained", p),
+            published_value(e, published, "peak_fraction", p),
+            published_value(e, published, "iteration_time", p));
 }
 
-static void published_parts(const struct s4d_published_list *published, const struct s4d_point *p,
+static void published_machines(const struct s4d_experiment *e,
+                               const struct s4d_published_list *published,
+                               const struct s4d_point *p, FILE *out)
+{
+    fprintf(out, "%.6g\t%.5g\tnan\t%s\t-\t0\t%.6g", published_value(e, published, "sustained", p),
+            published_value(e, published, "peak_fraction", p), p->machine,
+            published_value(e, published, "iteration_time", p));
+}
+
+static void published_parts(const struct s4d_experiment *e,
+                            const struct s4d_published_list *published, const struct s4d_point *p,
                             FILE *out)
 {
-    fprintf(out, "%.6g", published_value(published, "iteration_time", p));
+    fprintf(out, "%.6g", published_value(e, published, "iteration_time", p));
     for (int i = 0; i < PARTS; i++)
         fputs("\tnan", out);
     fputs("\t-\t0", out);
 }
+
+static void (*const published_writers[])(const struct s4d_experiment *e,
+                                         const struct s4d_published_list *published,
+                                         const struct s4d_point *p, FILE *out) = {
+    [S4D_ROWS_MERIT] = published_merit,
+    [S4D_ROWS_PARTS] = published_parts,
+    [S4D_ROWS_MACHINES] = published_machines,
+};
 
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
 static void published_rows(const struct s4d_experiment *e,
@@ -132,14 +181,13 @@ static void published_rows(const struct s4d_experiment *e,
 {
     for (int i = 0; i < e->n_points; i++) {
         const struct s4d_point *p = points[i];
-        const struct s4d_published *any =
-            s4d_published_find(published, "sustained", p->workload, p->gpus);
+        const struct s4d_published *any = s4d_figure_published(e, published, "sustained", p);
         if (any == NULL)
-            any = s4d_published_find(published, "peak_fraction", p->workload, p->gpus);
+            any = s4d_figure_published(e, published, "peak_fraction", p);
         if (any == NULL)
             continue;
         fprintf(out, "published\t%s\t%d\t", p->workload, p->gpus);
-        (e->rows == S4D_ROWS_MERIT ? published_merit : published_parts)(published, p, out);
+        published_writers[e->rows](e, published, p, out);
         fprintf(out, "\t%s\n", any->provenance);
     }
 }

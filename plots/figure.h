@@ -15,11 +15,17 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
 /* data.tsv. Rows of merit: series, workload, gpus, sustained PFLOP/s, % of the advertised peak,
  * grid, micro-batch, iteration s, provenance; of parts: series, workload, gpus, iteration s, its
  * parts in s (compute, exposed x, y, z, data, other: they sum to it), grid, micro-batch,
- * provenance. Series in the experiment's order, then "published" rows; points by GPUs, then
- * workload. 0, or -1: a point without a record (65), cannot be written (74). */
+ * provenance; of machines: those of merit, and behind the advertised peak's % that of the measured
+ * peak and the machine. Series in the experiment's order, then "published" rows; points by GPUs,
+ * then workload. 0, or -1: a point without a record (65), cannot be written (74). */
 int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
                     const struct s4d_published_list *published, const char *file,
                     struct s4d_error *err);
+
+/* The published row of a metric for a point, or NULL. */
+const struct s4d_published *s4d_figure_published(const struct s4d_experiment *e,
+                                                 const struct s4d_published_list *published,
+                                                 const char *metric, const struct s4d_point *p);
 
 /* Compares the simulated rows of a data file with FOLDER/expected.tsv: texts exactly, numbers
  * within the experiment's tolerance. accept: writes expected.tsv instead. 0; -1: differs (exit 1,

@@ -12,6 +12,7 @@
 static const struct s4d_metric metrics[] = {
     {.name = "sustained", .unit = "PFLOP/s", .key = "flops_per_s", .scale = 1e15},
     {.name = "peak_fraction", .unit = "%", .key = "peak_fraction", .scale = 0.01},
+    {.name = "measured_peak_fraction", .unit = "%", .key = "peak_fraction_measured", .scale = 0.01},
     {.name = "iteration_time", .unit = "s", .key = "iteration_time_s", .scale = 1},
     {.name = NULL},
 };
@@ -160,12 +161,14 @@ void s4d_published_free(struct s4d_published_list *list)
 }
 
 const struct s4d_published *s4d_published_find(const struct s4d_published_list *list,
-                                               const char *metric, const char *workload, int gpus)
+                                               const char *metric, const char *machine,
+                                               const char *workload, int gpus)
 {
     for (int i = 0; i < list->n; i++) {
         const struct s4d_published *p = &list->v[i];
         if (p->gpus == gpus && strcmp(p->workload, workload) == 0 &&
-            strcmp(p->metric->name, metric) == 0)
+            strcmp(p->metric->name, metric) == 0 &&
+            (machine == NULL || strcmp(p->machine, machine) == 0))
             return p;
     }
     return NULL;

@@ -38,9 +38,10 @@ struct s4d_published_list {
 int s4d_published_read(struct s4d_published_list *list, const char *file, struct s4d_error *err);
 void s4d_published_free(struct s4d_published_list *list);
 
-/* The row of a metric for a point, or NULL. */
+/* The row of a metric for a point, or NULL. machine: NULL, any. */
 const struct s4d_published *s4d_published_find(const struct s4d_published_list *list,
-                                               const char *metric, const char *workload, int gpus);
+                                               const char *metric, const char *machine,
+                                               const char *workload, int gpus);
 /* The same figure of a simulated record, in the metric's unit; NAN where the record lacks it. */
 double s4d_metric_value(const struct s4d_metric *metric, const json_t *record);
 const struct s4d_metric *s4d_metric_find(const char *name); /* or NULL */

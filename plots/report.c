@@ -41,8 +41,7 @@ static struct mean mean_error(const struct s4d_series *series, const struct s4d_
     struct mean mean = {0};
     for (int i = 0; i < e->n_points; i++) {
         const struct s4d_point *p = &e->point[i];
-        const struct s4d_published *number =
-            s4d_published_find(published, metric, p->workload, p->gpus);
+        const struct s4d_published *number = s4d_figure_published(e, published, metric, p);
         double error = s4d_figure_error(number, s4d_figure_record(records, series, p));
         if (number != NULL && number->verified && isfinite(error)) {
             mean.sum += fabs(error);
@@ -55,9 +54,12 @@ static struct mean mean_error(const struct s4d_series *series, const struct s4d_
 static void comparison_row(const struct s4d_experiment *e, const struct s4d_records *records,
                            const struct s4d_published *number, FILE *out)
 {
-    fprintf(out, "| %s | %d | %s | %g %s | %s |", number->workload, number->gpus,
-            number->metric->name, number->value, number->metric->unit, number->provenance);
-    struct s4d_point p = {.workload = number->workload, .gpus = number->gpus};
+    fprintf(out, "| %s%s%s | %d | %s | %g %s | %s |", e->several_machines ? number->machine : "",
+            e->several_machines ? " " : "", number->workload, number->gpus, number->metric->name,
+            number->value, number->metric->unit, number->provenance);
+    struct s4d_point p = {.workload = number->workload,
+                          .machine = e->several_machines ? number->machine : e->machine,
+                          .gpus = number->gpus};
     for (int s = 0; s < e->n_series; s++) {
         const json_t *r = s4d_figure_record(records, &e->series[s], &p);
         if (r == NULL)
@@ -135,11 +137,12 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
         for (int i = 0; i < e->n_points; i++) {
             const json_t *r = s4d_figure_record(records, &e->series[s], &e->point[i]);
             const json_t *f = json_object_get(r, "figure");
-            fprintf(out, "| %s | %s | %d | %s | %.0f | %.4g | %.4g | %.1f | %.1f |",
-                    e->series[s].name, e->point[i].workload, e->point[i].gpus, text_of(f, "grid"),
-                    number_of(f, "micro_batch"), number_of(r, "iteration_time_s"),
-                    number_of(r, "flops_per_s") / 1e15, 100 * number_of(r, "peak_fraction"),
-                    number_of(r, "memory_peak_bytes") / 1e9);
+            fprintf(out, "| %s | %s%s%s | %d | %s | %.0f | %.4g | %.4g | %.1f | %.1f |",
+                    e->series[s].name, e->several_machines ? e->point[i].machine : "",
+                    e->several_machines ? " " : "", e->point[i].workload, e->point[i].gpus,
+                    text_of(f, "grid"), number_of(f, "micro_batch"),
+                    number_of(r, "iteration_time_s"), number_of(r, "flops_per_s") / 1e15,
+                    100 * number_of(r, "peak_fraction"), number_of(r, "memory_peak_bytes") / 1e9);
             exposed(r, out);
             fputc('\n', out);
         }
@@ -162,19 +165,16 @@ static void sources(const struct s4d_published_list *published, FILE *out)
     fputc('\n', out);
 }
 
-/* All records of a figure are of one machine; the first tells. */
+/* The first point of a machine tells of it. */
 static void machine_entries(const struct s4d_experiment *e, const struct s4d_records *records,
-                            FILE *out)
+                            const struct s4d_point *p, FILE *out)
 {
-    const json_t *r = s4d_figure_record(records, &e->series[0], &e->point[0]);
+    const json_t *r = s4d_figure_record(records, &e->series[0], p);
     const json_t *entries = json_object_get(json_object_get(r, "figure"), "machine_entries");
-    fprintf(out, "## Assumed and fitted\n\n");
-    for (int i = 0; i < e->assumed.n; i++)
-        fprintf(out, "- assumed of the experiment: %s\n", e->assumed.v[i]);
     fprintf(out,
             "\nEntries of the machine %s (content %s) that were not read or measured as such:\n\n"
             "| entry | tag | value | source or reason |\n|---|---|---:|---|\n",
-            e->machine, text_of(json_object_get(r, "figure"), "machine_hash"));
+            p->machine, text_of(json_object_get(r, "figure"), "machine_hash"));
     size_t i;
     json_t *entry;
     json_array_foreach(entries, i, entry)
@@ -193,6 +193,21 @@ static void machine_entries(const struct s4d_experiment *e, const struct s4d_rec
     fputc('\n', out);
 }
 
+static void assumed_and_fitted(const struct s4d_experiment *e, const struct s4d_records *records,
+                               FILE *out)
+{
+    fprintf(out, "## Assumed and fitted\n\n");
+    for (int i = 0; i < e->assumed.n; i++)
+        fprintf(out, "- assumed of the experiment: %s\n", e->assumed.v[i]);
+    for (int i = 0; i < e->n_points; i++) {
+        bool first = true;
+        for (int j = 0; j < i; j++)
+            first = first && strcmp(e->point[j].machine, e->point[i].machine) != 0;
+        if (first)
+            machine_entries(e, records, &e->point[i], out);
+    }
+}
+
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
                const struct s4d_published_list *published, const char *file, struct s4d_error *err)
 {
@@ -206,7 +221,7 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
     comparison(e, records, published, out);
     runs(e, records, out);
     sources(published, out);
-    machine_entries(e, records, out);
+    assumed_and_fitted(e, records, out);
     bool bad = ferror(out) != 0;
     if (fclose(out) != 0 || bad)
         return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));

@@ -81,15 +81,15 @@ static void test_published(void **state)
     struct s4d_error err;
     assert_int_equal(s4d_published_read(&list, put("p.csv", published_csv), &err), 0);
     assert_int_equal(list.n, 3);
-    const struct s4d_published *p = s4d_published_find(&list, "sustained", "gpt-5b", 512);
+    const struct s4d_published *p = s4d_published_find(&list, "sustained", NULL, "gpt-5b", 512);
     assert_non_null(p);
     assert_string_equal(p->note, "recalled, \"not\" seen");
     assert_false(p->verified);
-    p = s4d_published_find(&list, "peak_fraction", "gpt-10b", 1024);
+    p = s4d_published_find(&list, "peak_fraction", NULL, "gpt-10b", 1024);
     assert_non_null(p);
     assert_true(p->verified);
     assert_string_equal(p->note, "");
-    assert_null(s4d_published_find(&list, "sustained", "gpt-10b", 512));
+    assert_null(s4d_published_find(&list, "sustained", NULL, "gpt-10b", 512));
     s4d_published_free(&list);
 }
 
@@ -281,10 +281,11 @@ static void test_errors(void **state)
     (void)state;
     struct scene s;
     set_scene(&s);
-    const struct s4d_published *p = s4d_published_find(&s.published, "sustained", "gpt-10b", 1024);
+    const struct s4d_published *p =
+        s4d_published_find(&s.published, "sustained", NULL, "gpt-10b", 1024);
     const json_t *r = s4d_figure_record(&s.records, &s.e.series[0], &s.e.point[0]);
     assert_float_equal(s4d_figure_error(p, r), -10, 1e-9);
-    p = s4d_published_find(&s.published, "peak_fraction", "gpt-10b", 1024);
+    p = s4d_published_find(&s.published, "peak_fraction", NULL, "gpt-10b", 1024);
     assert_float_equal(s4d_figure_error(p, r), -6.0998, 1e-4);
     assert_true(isnan(s4d_figure_error(NULL, r)));
     assert_true(isnan(s4d_figure_error(p, NULL)));
