@@ -9,6 +9,7 @@
 #: unit            the unit tests alone
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
+#: accuracy        models of collectives and kernels against measurements: build/accuracy/report.md
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
 #: man             man pages of both programs and their commands, into build/man (needs help2man)
@@ -65,7 +66,7 @@ PREFIX ?= /usr/local
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
 PROGRAMS = $(BUILD)/scale4d $(wildcard $(BUILD)/scale4d-run)
-DATA := $(shell find sim/machines sim/fabric schedule/layers workloads paper-figures plots -type f \
+DATA := $(shell find sim/machines sim/measured sim/fabric schedule/layers workloads paper-figures plots -type f \
     ! -name '*.[ch]' | LC_ALL=C sort)
 
 MPICC ?= mpicc
@@ -171,6 +172,11 @@ bench:
 	@$(MAKE) $(JOBS) --no-print-directory all $(BUILD)/bench
 	@$(BUILD)/bench $(GROUP)
 
+accuracy:
+	@.ci/deps.sh install build figures
+	@$(MAKE) $(JOBS) --no-print-directory all
+	@build/scale4d accuracy --output build/accuracy
+
 compare-host: all
 	@real/compare-host.sh $(BUILD)/compare-host
 
@@ -219,7 +225,7 @@ help:
 	@sed -n 's/^#: /  /p' Makefile
 
 .PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures \
-    figure-program bench compare-host man install uninstall golden format format-check deps clean \
+    figure-program accuracy bench compare-host man install uninstall golden format format-check deps clean \
     help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
 -include $(patsubst %.o,%.d,$(call object,$(ALL)))

@@ -25,6 +25,7 @@ const struct s4d_command *const s4d_commands[] = {
     &s4d_command_figure,
     &s4d_command_compare,
     &s4d_command_validate,
+    &s4d_command_accuracy,
     &s4d_command_links,
     &s4d_command_completion,
     NULL};

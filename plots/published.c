@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/file.h"
+#include "support/csv.h"
 #include "support/memory.h"
 #include "support/units.h"
 
@@ -17,7 +17,7 @@ static const struct s4d_metric metrics[] = {
     {.name = NULL},
 };
 
-enum { SOURCE, MACHINE, DEVICES, MODEL, SYSTEM, METRIC, VALUE, UNIT, PROVENANCE, NOTE, COLUMNS };
+enum { SOURCE, MACHINE, DEVICES, MODEL, SYSTEM, METRIC, VALUE, UNIT, PROVENANCE, NOTE };
 static const char header[] =
     "source,machine,devices,model,system,metric,value,unit,provenance,note";
 
@@ -35,40 +35,10 @@ double s4d_metric_value(const struct s4d_metric *metric, const json_t *record)
     return json_is_number(value) ? json_number_value(value) / metric->scale : NAN;
 }
 
-/* Cuts a line at its commas, in place; a field in double quotes may hold commas and "". Returns how
- * many fields there are (at most COLUMNS are kept), or -1: a quote that is not closed. */
-static int cut(char *line, char *field[COLUMNS])
+static int one(void *context, char *const field[], const char *where, struct s4d_error *err)
 {
-    int n = 0;
-    for (char *in = line;; in++) {
-        char *out = in, *start = in;
-        bool quoted = *in == '"';
-        if (quoted)
-            in++;
-        for (; *in != '\0' && (quoted || *in != ','); in++) {
-            if (quoted && *in == '"') {
-                quoted = in[1] == '"';
-                if (!quoted)
-                    continue;
-                in++;
-            }
-            *out++ = *in;
-        }
-        if (quoted)
-            return -1;
-        bool last = *in == '\0';
-        *out = '\0';
-        if (n < COLUMNS)
-            field[n] = start;
-        n++;
-        if (last)
-            return n;
-    }
-}
-
-static int one(char *const field[COLUMNS], const char *where, struct s4d_published *p,
-               struct s4d_error *err)
-{
+    struct s4d_published_list *list = context;
+    struct s4d_published published = {0}, *p = &published;
     struct s4d_error why;
     int64_t gpus;
     const struct s4d_metric *metric = s4d_metric_find(field[METRIC]);
@@ -98,54 +68,13 @@ static int one(char *const field[COLUMNS], const char *where, struct s4d_publish
     p->system = s4d_strdup(field[SYSTEM]);
     p->provenance = s4d_strdup(field[PROVENANCE]);
     p->note = s4d_strdup(field[NOTE]);
-    return 0;
-}
-
-static int lines(struct s4d_published_list *list, const char *file, char *text,
-                 struct s4d_error *err)
-{
-    int number = 0;
-    for (char *next, *line = text; *line != '\0'; line = next) {
-        char *end = line + strcspn(line, "\n");
-        next = *end == '\0' ? end : end + 1;
-        if (end > line && end[-1] == '\r')
-            end--;
-        *end = '\0';
-        number++;
-        char where[512];
-        snprintf(where, sizeof where, "%s:%d", file, number);
-        if (number == 1) {
-            if (strcmp(line, header) != 0)
-                return s4d_fail(err, S4D_EXIT_DATA, where, "expected the header %s", header);
-            continue;
-        }
-        if (*line == '\0' || *line == '#')
-            continue;
-        char *field[COLUMNS];
-        int n = cut(line, field);
-        if (n != COLUMNS)
-            return s4d_fail(err, S4D_EXIT_DATA, where,
-                            n < 0 ? "a quote is not closed" : "expected %d columns, got %d",
-                            (int)COLUMNS, n);
-        struct s4d_published p = {0};
-        if (one(field, where, &p, err))
-            return -1;
-        s4d_push(list->v, list->n, list->cap, p);
-    }
-    if (number == 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "the file is empty");
+    s4d_push(list->v, list->n, list->cap, published);
     return 0;
 }
 
 int s4d_published_read(struct s4d_published_list *list, const char *file, struct s4d_error *err)
 {
-    char *text;
-    size_t n;
-    if (s4d_file_read(file, &text, &n, err))
-        return -1;
-    int rc = lines(list, file, text, err);
-    free(text);
-    return rc;
+    return s4d_csv_read(file, header, one, list, err);
 }
 
 void s4d_published_free(struct s4d_published_list *list)
