@@ -26,6 +26,24 @@ tiny=(--workload gpt-tiny --global-batch 4 --precision f32)
     done
 }
 
+@test "collective: the table and the records are read by scale4d collective --against" {
+    local json
+    for json in "" --json; do
+        ranks 2 collective --op all_gather -b 1K -e 64K -f 8 -n 3 $json > "$dir/measured" 2> /dev/null
+        "$s4d" collective --machine synthetic:topology=single-switch,nodes=2,devices_per_node=1,nic=5GB/s,latency=5us,peak=1TFLOP/s \
+            --against "$dir/measured" > "$dir/out"
+        [ "$(grep -c '^ ' "$dir/out")" -eq 3 ]
+        grep -q 'of scale4d-run collective$' "$dir/out"
+        grep -q ', all_gather, 2 ranks on 2 nodes' "$dir/out"
+    done
+    # A size and its time are those that were printed.
+    awk -F '[:,]' 'NR == 2' "$dir/measured" | python3 -c "
+import json, sys
+r = json.loads(sys.stdin.read())
+print('%12.0f %11.2f' % (r['bytes'], r['time_s'] * 1e6))" > "$dir/row"
+    grep -qF -- "$(cat "$dir/row")" "$dir/out"
+}
+
 @test "collective: groups of an axis side by side, as records" {
     ranks 2 collective --op all_gather --axis x --grid 2x1x1x1 -b 16 -e 64 -n 3 --json \
         > "$dir/out" 2> /dev/null

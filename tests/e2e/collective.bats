@@ -77,3 +77,55 @@ field() {
     refused 64 "--maxbytes" --machine $single --op all_gather --ranks 4 -e 65G
     refused 64 "'node.nics'" --machine $single --op all_gather --ranks 4 --set node.nics=3
 }
+
+sample=tests/fuzz/corpus/nccl_tests
+
+@test "collective --against: table and JSON of one run, errors as the times say" {
+    for file in table.txt json.json; do
+        collective --machine dgx-h100 --against $sample/$file | grep -v '^# \(scale4d\|against\)' > "$BATS_TEST_TMPDIR/$file"
+        [ "$(grep -c '^ ' "$BATS_TEST_TMPDIR/$file")" -eq 9 ]
+    done
+    diff "$BATS_TEST_TMPDIR/table.txt" "$BATS_TEST_TMPDIR/json.json"
+    t=$(collective --machine dgx-h100 --op all_reduce --ranks 8 -b 1G -e 1G --json | field time_s)
+    e=$(awk -v t="$t" 'BEGIN { printf "%+.1f", 100 * (4029e-6 / t - 1) }')
+    grep -E "^ +1073741824 .* \\$e +" "$BATS_TEST_TMPDIR/table.txt"
+    collective --machine dgx-h100 --against $sample/json.json --json > "$BATS_TEST_TMPDIR/record"
+    python3 - "$BATS_TEST_TMPDIR/record" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1]))
+errors = [row["measured_s"] / row["time_s"] - 1 for row in r["rows"]]
+assert r["kind"] == "collective-against" and r["ranks"] == 8 and len(errors) == 9
+assert abs(r["error"]["mean"] - sum(map(abs, errors)) / 9) < 1e-12
+large = [abs(e) for e, row in zip(errors, r["rows"]) if row["bytes"] >= 4 << 20]
+assert r["error_large"]["sizes"] == len(large) == 5
+assert abs(r["error_large"]["worst"]) == max(large)
+PY
+}
+
+@test "collective --against: our own table and records come back without error" {
+    for json in "" --json; do
+        collective --machine dgx-a100 --op reduce_scatter --ranks 16 -b 1M -e 64M -f 4 $json > "$BATS_TEST_TMPDIR/own"
+        collective --machine dgx-a100 --against "$BATS_TEST_TMPDIR/own" > "$BATS_TEST_TMPDIR/out"
+        [ "$(grep -c '^ ' "$BATS_TEST_TMPDIR/out")" -eq 4 ]
+        grep -q 'Mean |error| 0.0 %' "$BATS_TEST_TMPDIR/out"
+    done
+}
+
+@test "collective --against: bad input" {
+    refused 65 "nothing.txt" --machine dgx-h100 --against nothing.txt
+    refused 65 "neither a table" --machine dgx-h100 --against README.md
+    head -n -4 $sample/table.txt > "$BATS_TEST_TMPDIR/cut.txt"
+    refused 65 "cut.txt: is cut off after 9 rows" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/cut.txt"
+    head -c 900 $sample/json.json > "$BATS_TEST_TMPDIR/cut.json"
+    refused 65 "cut.json:1: is not JSON" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/cut.json"
+    sed 's/busbw  #wrong     time/busbw   speed     time/' $sample/table.txt > "$BATS_TEST_TMPDIR/column.txt"
+    refused 65 "unknown column 'speed'" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/column.txt"
+    refused 65 "is of 'all_reduce', expected all_gather" --machine dgx-h100 --op all_gather --against $sample/table.txt
+    refused 65 "is of 8 ranks, expected 16" --machine dgx-h100 --ranks 16 --against $sample/table.txt
+    refused 65 "has 8 of its ranks on a node, the machine has 4" --machine perlmutter --against $sample/table.txt
+    refused 64 "does not say which" --machine perlmutter --against $sample/older.txt
+    refused 65 "bus over algorithm bandwidth is 0.875" --machine perlmutter --op all_reduce --against $sample/older.txt
+    refused 64 "cannot go with -b" --machine dgx-h100 -b 1M --against $sample/table.txt
+    sed 's/all_reduce_perf/gather_perf/' $sample/table.txt > "$BATS_TEST_TMPDIR/gather.txt"
+    refused 65 "got 'gather'" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/gather.txt"
+}

@@ -52,6 +52,13 @@ follow() {
     [ "$(grep -c ' OK$' "$dir/out")" -ge 2 ]
 }
 
+@test "docs: check a machine file against a cluster" {
+    follow sim/measured/README.md
+    grep -q '^# against measured.txt, a table of scale4d collective' "$dir/out"
+    grep -q '^# From 4 MiB: mean' "$dir/out"
+    grep -q '^Perlmutter and DGX' "$dir/out"
+}
+
 @test "docs: add a fabric" {
     follow sim/fabric/README.md
     grep -qE '^ *67108864 .* 1\.25? ' "$dir/out"
