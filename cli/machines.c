@@ -4,6 +4,8 @@
 #include <stdbool.h>
 
 #include "cli/command.h"
+#include "cli/scenario.h"
+#include "cli/sensitivity.h"
 #include "sim/fabric.h"
 #include "support/file.h" /* for: s4d_names_free */
 #include "support/machine.h"
@@ -13,6 +15,9 @@
 struct options {
     struct s4d_texts set;
     bool json;
+    struct s4d_sensitivity_options sensitivity;
+    struct s4d_schedule_options schedule;
+    struct s4d_scenario_options scenario;
 };
 static const struct s4d_option rows[] = {
     {.name = "set",
@@ -26,7 +31,18 @@ static const struct s4d_option rows[] = {
      .help = "print one JSON line"},
     {0},
 };
-static const struct s4d_option_group groups[] = {{"Options", rows, 0}, {0}};
+#define AT(field) offsetof(struct options, field)
+static const struct s4d_option_group groups[] = {
+    {.title = "Options", .options = rows},
+    {.title = "Sensitivity of a job",
+     .options = s4d_sensitivity_options,
+     .offset = AT(sensitivity)},
+    {.title = "Schedule of the job", .options = s4d_schedule_options, .offset = AT(schedule)},
+    {.title = "Platform, placement and differences",
+     .options = s4d_scenario_options,
+     .offset = AT(scenario)},
+    {.title = NULL},
+};
 
 static json_t *number(double value)
 {
@@ -158,32 +174,52 @@ static int list(bool json, int argc, char **argv, struct s4d_error *err)
     return rc;
 }
 
-static int show(const char *name, const struct options *o, int argc, char **argv,
-                struct s4d_error *err)
+static int print(const struct s4d_machine *m, bool json, int argc, char **argv,
+                 struct s4d_error *err)
+{
+    if (s4d_fabric_check(m, err))
+        return -1;
+    if (json)
+        return print_record(m, argc, argv, err);
+    s4d_machine_print(m, stdout);
+    return 0;
+}
+
+static int show(const char *name, struct options *o, int argc, char **argv, struct s4d_error *err)
 {
     struct s4d_machine m;
-    if (s4d_machine_load(&m, name, (const char *const *)o->set.v, o->set.n, err))
+    struct s4d_scenario scenario;
+    if (s4d_scenario_load(&m, &scenario, name, &o->set, &o->scenario, err))
         return -1;
-    int rc = s4d_fabric_check(&m, err);
-    if (!rc && o->json)
-        rc = print_record(&m, argc, argv, err);
-    else if (!rc)
-        s4d_machine_print(&m, stdout);
+    int rc = 0;
+    if (o->sensitivity.wanted)
+        rc = s4d_sensitivity_command(&m, &scenario, &o->sensitivity, &o->schedule, o->json, argc,
+                                     argv, err);
+    else if (!s4d_scenario_is_plain(&scenario))
+        rc = s4d_fail(err, S4D_EXIT_USAGE, "--set, --diff, --placement, --hosts",
+                      "links, NICs, devices and placement are of a job: they need --sensitivity");
+    else
+        rc = print(&m, o->json, argc, argv, err);
     s4d_machine_free(&m);
+    s4d_scenario_free(&scenario);
     return rc;
 }
 
 static int run(int argc, char **argv)
 {
     struct s4d_error err = {0};
-    struct options o = {0};
+    struct options o = {.schedule = s4d_schedule_options_default()};
     struct s4d_texts names = {0};
-    int rc = s4d_options_argv(groups,
-                              "Lists the machines known. With a NAME, a file or a synthetic: line: "
-                              "every value with its tag and source.",
-                              argc, argv, &o, &names, &err);
-    if (!rc && names.n == 0 && o.set.n > 0)
-        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--set", "needs the name of a machine");
+    int rc =
+        s4d_options_argv(groups,
+                         "Lists the machines known. With a NAME, a file (.yaml; .xml of a SimGrid "
+                         "platform, with --device) or a synthetic: line: every value with "
+                         "its tag and source; with --sensitivity which of them a job's "
+                         "iteration time hangs on.",
+                         argc, argv, &o, &names, &err);
+    if (!rc && names.n == 0 && (o.set.n > 0 || o.sensitivity.wanted))
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, o.set.n > 0 ? "--set" : "--sensitivity",
+                      "needs the name of a machine");
     else if (!rc && names.n == 0)
         rc = list(o.json, argc, argv, &err);
     for (int i = 0; !rc && i < names.n; i++)

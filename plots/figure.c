@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/scaling.h"
 #include "support/file.h"
 #include "support/memory.h"
 
@@ -50,13 +51,22 @@ static const char merit_columns[] =
     "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\titeration_s\t"
     "provenance\n";
 static const char machines_columns[] =
-    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tmeasured_peak_percent\tmachine\tgrid\t"
-    "micro_batch\titeration_s\tprovenance\n";
+    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tmeasured_peak_percent\t"
+    "efficiency_percent\tmachine\tgrid\tmicro_batch\titeration_s\tprovenance\n";
 static const char *const parts[] = {"compute", "x", "y", "z", "data", "other"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static void merit_row(const json_t *r, FILE *out)
+/* What rows are made of. */
+struct tables {
+    const struct s4d_experiment *e;
+    const struct s4d_records *records;
+    const struct s4d_published_list *published;
+};
+
+static void merit_row(const struct tables *t, const struct s4d_series *series,
+                      const struct s4d_point *p, FILE *out)
 {
+    const json_t *r = s4d_figure_record(t->records, series, p);
     const json_t *f = json_object_get(r, "figure");
     fprintf(out, "%.6g\t%.5g\t%s\t%d\t%.6g", value_of("sustained", r), value_of("peak_fraction", r),
             json_string_value(json_object_get(f, "grid")),
@@ -64,19 +74,22 @@ static void merit_row(const json_t *r, FILE *out)
             value_of("iteration_time", r));
 }
 
-static void machines_row(const json_t *r, FILE *out)
+static void machines_row(const struct tables *t, const struct s4d_series *series,
+                         const struct s4d_point *p, FILE *out)
 {
-    const json_t *f = json_object_get(r, "figure");
-    fprintf(out, "%.6g\t%.5g\t%.5g\t%s\t%s\t%d\t%.6g", value_of("sustained", r),
+    const json_t *r = s4d_figure_record(t->records, series, p), *f = json_object_get(r, "figure");
+    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s\t%s\t%d\t%.6g", value_of("sustained", r),
             value_of("peak_fraction", r), value_of("measured_peak_fraction", r),
-            json_string_value(json_object_get(f, "machine")),
+            s4d_scaling_simulated(t->e, t->records, series, p), p->machine,
             json_string_value(json_object_get(f, "grid")),
             (int)json_integer_value(json_object_get(f, "micro_batch")),
             value_of("iteration_time", r));
 }
 
-static void parts_row(const json_t *r, FILE *out)
+static void parts_row(const struct tables *t, const struct s4d_series *series,
+                      const struct s4d_point *p, FILE *out)
 {
+    const json_t *r = s4d_figure_record(t->records, series, p);
     const json_t *f = json_object_get(r, "figure"), *exposed = json_object_get(r, "exposed_s");
     fprintf(out, "%.6g", value_of("iteration_time", r));
     for (int i = 0; i < PARTS; i++)
@@ -85,7 +98,8 @@ static void parts_row(const json_t *r, FILE *out)
             (int)json_integer_value(json_object_get(f, "micro_batch")));
 }
 
-static void (*const row_writers[])(const json_t *r, FILE *out) = {
+static void (*const row_writers[])(const struct tables *t, const struct s4d_series *series,
+                                   const struct s4d_point *p, FILE *out) = {
     [S4D_ROWS_MERIT] = merit_row,
     [S4D_ROWS_PARTS] = parts_row,
     [S4D_ROWS_MACHINES] = machines_row,
@@ -103,20 +117,20 @@ static void write_columns(const struct s4d_experiment *e, FILE *out)
     fputs("\tgrid\tmicro_batch\tprovenance\n", out);
 }
 
-static int simulated_rows(const struct s4d_experiment *e, const struct s4d_records *records,
-                          struct s4d_point *const *points, FILE *out, struct s4d_error *err)
+static int simulated_rows(const struct tables *t, struct s4d_point *const *points, FILE *out,
+                          struct s4d_error *err)
 {
+    const struct s4d_experiment *e = t->e;
     for (int s = 0; s < e->n_series; s++)
         for (int i = 0; i < e->n_points; i++) {
             const struct s4d_point *p = points[i];
-            const json_t *r = s4d_figure_record(records, &e->series[s], p);
-            if (r == NULL) {
+            if (s4d_figure_record(t->records, &e->series[s], p) == NULL) {
                 s4d_fail(err, S4D_EXIT_DATA, e->folder, "no record of %s on %d GPUs (%s)",
                          p->workload, p->gpus, e->series[s].name);
                 return s4d_hint(err, "leave --draw-only out, and it is simulated");
             }
             fprintf(out, "%s\t%s\t%d\t", e->series[s].name, p->workload, p->gpus);
-            row_writers[e->rows](r, out);
+            row_writers[e->rows](t, &e->series[s], p, out);
             fputs("\tsimulated\n", out);
         }
     return 0;
@@ -130,64 +144,64 @@ const struct s4d_published *s4d_figure_published(const struct s4d_experiment *e,
                               p->workload, p->gpus);
 }
 
-static double published_value(const struct s4d_experiment *e,
-                              const struct s4d_published_list *published, const char *metric,
-                              const struct s4d_point *p)
+static double published_value(const struct tables *t, const char *metric, const struct s4d_point *p)
 {
-    const struct s4d_published *found = s4d_figure_published(e, published, metric, p);
+    const struct s4d_published *found = s4d_figure_published(t->e, t->published, metric, p);
     return found != NULL ? found->value : NAN;
 }
 
-static void published_merit(const struct s4d_experiment *e,
-                            const struct s4d_published_list *published, const struct s4d_point *p,
-                            FILE *out)
+static void published_merit(const struct tables *t, const struct s4d_point *p, FILE *out)
 {
-    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(e, published, "sustained", p),
-            published_value(e, published, "peak_fraction", p),
-            published_value(e, published, "iteration_time", p));
+    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(t, "sustained", p),
+            published_value(t, "peak_fraction", p), published_value(t, "iteration_time", p));
 }
 
-static void published_machines(const struct s4d_experiment *e,
-                               const struct s4d_published_list *published,
-                               const struct s4d_point *p, FILE *out)
+/* A share of a peak: as published, or what the published FLOP/s are of the peak that the simulated
+ * point is measured by. */
+static double published_share(const struct tables *t, const char *metric, const struct s4d_point *p)
 {
-    fprintf(out, "%.6g\t%.5g\tnan\t%s\t-\t0\t%.6g", published_value(e, published, "sustained", p),
-            published_value(e, published, "peak_fraction", p), p->machine,
-            published_value(e, published, "iteration_time", p));
+    double value = published_value(t, metric, p);
+    const json_t *r = s4d_figure_record(t->records, &t->e->series[0], p);
+    if (isfinite(value))
+        return value;
+    return published_value(t, "sustained", p) * value_of(metric, r) / value_of("sustained", r);
 }
 
-static void published_parts(const struct s4d_experiment *e,
-                            const struct s4d_published_list *published, const struct s4d_point *p,
-                            FILE *out)
+static void published_machines(const struct tables *t, const struct s4d_point *p, FILE *out)
 {
-    fprintf(out, "%.6g", published_value(e, published, "iteration_time", p));
+    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s\t-\t0\t%.6g", published_value(t, "sustained", p),
+            published_share(t, "peak_fraction", p), published_share(t, "measured_peak_fraction", p),
+            s4d_scaling_published(t->e, t->published, p, NULL), p->machine,
+            published_value(t, "iteration_time", p));
+}
+
+static void published_parts(const struct tables *t, const struct s4d_point *p, FILE *out)
+{
+    fprintf(out, "%.6g", published_value(t, "iteration_time", p));
     for (int i = 0; i < PARTS; i++)
         fputs("\tnan", out);
     fputs("\t-\t0", out);
 }
 
-static void (*const published_writers[])(const struct s4d_experiment *e,
-                                         const struct s4d_published_list *published,
-                                         const struct s4d_point *p, FILE *out) = {
+static void (*const published_writers[])(const struct tables *t, const struct s4d_point *p,
+                                         FILE *out) = {
     [S4D_ROWS_MERIT] = published_merit,
     [S4D_ROWS_PARTS] = published_parts,
     [S4D_ROWS_MACHINES] = published_machines,
 };
 
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
-static void published_rows(const struct s4d_experiment *e,
-                           const struct s4d_published_list *published,
-                           struct s4d_point *const *points, FILE *out)
+static void published_rows(const struct tables *t, struct s4d_point *const *points, FILE *out)
 {
-    for (int i = 0; i < e->n_points; i++) {
+    for (int i = 0; i < t->e->n_points; i++) {
         const struct s4d_point *p = points[i];
-        const struct s4d_published *any = s4d_figure_published(e, published, "sustained", p);
+        const struct s4d_published *any = s4d_figure_published(t->e, t->published, "sustained", p);
         if (any == NULL)
-            any = s4d_figure_published(e, published, "peak_fraction", p);
+            any = s4d_figure_published(t->e, t->published, "peak_fraction", p);
         if (any == NULL)
             continue;
         fprintf(out, "published\t%s\t%d\t", p->workload, p->gpus);
-        published_writers[e->rows](e, published, p, out);
+        published_writers[t->e->rows](t, p, out);
         fprintf(out, "\t%s\n", any->provenance);
     }
 }
@@ -209,9 +223,10 @@ int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *re
         points[i] = &e->point[i];
     qsort(points, (size_t)e->n_points, sizeof *points, by_gpus);
     write_columns(e, out);
-    int rc = simulated_rows(e, records, points, out, err);
+    struct tables t = {e, records, published};
+    int rc = simulated_rows(&t, points, out, err);
     if (rc == 0)
-        published_rows(e, published, points, out);
+        published_rows(&t, points, out);
     bool bad = ferror(out) != 0;
     if ((fclose(out) != 0 || bad) && rc == 0)
         rc = failed(file, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/scaling.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -34,21 +35,33 @@ struct mean {
     int n;
 };
 
+/* Of one machine's points, or (NULL) of all. */
 static struct mean mean_error(const struct s4d_series *series, const struct s4d_records *records,
                               const struct s4d_experiment *e,
-                              const struct s4d_published_list *published, const char *metric)
+                              const struct s4d_published_list *published, const char *machine)
 {
     struct mean mean = {0};
     for (int i = 0; i < e->n_points; i++) {
         const struct s4d_point *p = &e->point[i];
-        const struct s4d_published *number = s4d_figure_published(e, published, metric, p);
+        const struct s4d_published *number = s4d_figure_published(e, published, "sustained", p);
         double error = s4d_figure_error(number, s4d_figure_record(records, series, p));
+        if (machine != NULL && strcmp(machine, p->machine) != 0)
+            continue;
         if (number != NULL && number->verified && isfinite(error)) {
             mean.sum += fabs(error);
             mean.n++;
         }
     }
     return mean;
+}
+
+/* Whether point i is the first of its machine. */
+static bool begins_machine(const struct s4d_experiment *e, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (strcmp(e->point[j].machine, e->point[i].machine) == 0)
+            return false;
+    return true;
 }
 
 static void comparison_row(const struct s4d_experiment *e, const struct s4d_records *records,
@@ -93,16 +106,36 @@ static void comparison(const struct s4d_experiment *e, const struct s4d_records 
     fputc('\n', out);
 }
 
+static void mean_by_machine(const struct s4d_experiment *e, const struct s4d_records *records,
+                            const struct s4d_published_list *published,
+                            const struct s4d_series *series, FILE *out)
+{
+    const char *between = " (";
+    for (int i = 0; i < e->n_points; i++) {
+        const char *machine = e->point[i].machine;
+        struct mean m = mean_error(series, records, e, published, machine);
+        if (!begins_machine(e, i) || m.n == 0)
+            continue;
+        fprintf(out, "%s%s %.1f %% over %d", between, machine, m.sum / m.n, m.n);
+        between = ", ";
+    }
+    fputc(')', out);
+}
+
 void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
                         const struct s4d_published_list *published, FILE *out)
 {
     for (int s = 0; s < e->n_series; s++) {
-        struct mean m = mean_error(&e->series[s], records, e, published, "sustained");
-        if (m.n > 0)
-            fprintf(out, "- %s: mean |error| of sustained FLOP/s %.1f %% over %d verified %s\n",
-                    e->series[s].name, m.sum / m.n, m.n, m.n == 1 ? "point" : "points");
-        else
+        struct mean m = mean_error(&e->series[s], records, e, published, NULL);
+        if (m.n == 0) {
             fprintf(out, "- %s: no verified published point\n", e->series[s].name);
+            continue;
+        }
+        fprintf(out, "- %s: mean |error| of sustained FLOP/s %.1f %% over %d verified %s",
+                e->series[s].name, m.sum / m.n, m.n, m.n == 1 ? "point" : "points");
+        if (e->several_machines)
+            mean_by_machine(e, records, published, &e->series[s], out);
+        fputc('\n', out);
     }
 }
 
@@ -152,12 +185,12 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
 static void sources(const struct s4d_published_list *published, FILE *out)
 {
     fprintf(out, "## Where the published numbers were seen\n\n"
-                 "| model | GPUs | metric | value | provenance | source | note |\n"
-                 "|---|---:|---|---:|---|---|---|\n");
+                 "| model | machine | GPUs | metric | value | provenance | source | note |\n"
+                 "|---|---|---:|---|---:|---|---|---|\n");
     for (int i = 0; i < published->n; i++) {
         const struct s4d_published *p = &published->v[i];
-        fprintf(out, "| %s | %d | %s | %g %s | %s |", p->workload, p->gpus, p->metric->name,
-                p->value, p->metric->unit, p->provenance);
+        fprintf(out, "| %s | %s | %d | %s | %g %s | %s |", p->workload, p->machine, p->gpus,
+                p->metric->name, p->value, p->metric->unit, p->provenance);
         cell(p->source, out);
         cell(p->note, out);
         fputc('\n', out);
@@ -199,13 +232,9 @@ static void assumed_and_fitted(const struct s4d_experiment *e, const struct s4d_
     fprintf(out, "## Assumed and fitted\n\n");
     for (int i = 0; i < e->assumed.n; i++)
         fprintf(out, "- assumed of the experiment: %s\n", e->assumed.v[i]);
-    for (int i = 0; i < e->n_points; i++) {
-        bool first = true;
-        for (int j = 0; j < i; j++)
-            first = first && strcmp(e->point[j].machine, e->point[i].machine) != 0;
-        if (first)
+    for (int i = 0; i < e->n_points; i++)
+        if (begins_machine(e, i))
             machine_entries(e, records, &e->point[i], out);
-    }
 }
 
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
@@ -216,9 +245,11 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
         return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
     const json_t *r = s4d_figure_record(records, &e->series[0], &e->point[0]);
     const json_t *provenance = json_object_get(r, "provenance");
-    fprintf(out, "# %s\n\narXiv %s, %s. Simulated with scale4d %s (%s).\n\n", e->title, e->paper,
-            e->name, text_of(provenance, "version"), text_of(provenance, "commit"));
+    fprintf(out, "# %s\n\narXiv %s, %s. Simulated with scale4d %s (%s).\n\n![%s](%s.png)\n\n",
+            e->title, e->paper, e->name, text_of(provenance, "version"),
+            text_of(provenance, "commit"), e->title, e->name);
     comparison(e, records, published, out);
+    s4d_scaling_report(e, records, published, out);
     runs(e, records, out);
     sources(published, out);
     assumed_and_fitted(e, records, out);

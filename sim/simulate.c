@@ -72,7 +72,7 @@ static double clock_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int check(const struct s4d_simulation *s, struct s4d_error *err)
+int s4d_simulation_check(const struct s4d_simulation *s, struct s4d_error *err)
 {
     const struct s4d_machine *m = s->machine;
     struct s4d_kernels kernels = {.machine = m};
@@ -105,7 +105,7 @@ static int again(const struct s4d_simulation *s, const struct s4d_result *chosen
 int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err)
 {
     double start_s = clock_s();
-    if (check(s, err))
+    if (s4d_simulation_check(s, err))
         return -1;
     if (s->grid_auto) {
         struct s4d_simulation quiet = *s;

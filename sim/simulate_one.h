@@ -5,6 +5,10 @@
 
 #include "sim/simulate.h"
 
+/* Whether the machine's fabric and kernels are whole, and hold the job. 0, or -1: as s4d_simulate.
+ */
+int s4d_simulation_check(const struct s4d_simulation *s, struct s4d_error *err);
+
 /* Plans the memory of the grid and builds its program (not itself planned); with micro_batch 0 the
  * largest divisor that fits the device's memory. *result gets grid, micro-batches, memory and
  * FLOPs. 0 (free the program), or -1: does not divide (64), too large (65, err->where is

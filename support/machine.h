@@ -232,6 +232,10 @@ void s4d_machine_visit(const struct s4d_machine *m,
                        void (*visit)(void *context, const char *key, enum s4d_tag tag,
                                      const char *source, double value),
                        void *context);
+/* Multiplies the numbers of an entry that s4d_machine_visit shows, all of a curve or table; parts
+ * stay at most 1, counts of the fabric whole and at least 1. False: nothing changed (unlimited, 0,
+ * a word, at its limit, fabric.nodes, or no such entry). */
+bool s4d_machine_scale(struct s4d_machine *m, const char *key, double factor);
 double s4d_parameter_value(const struct s4d_machine *m, const char *key, double missing);
 /* y at x: linear in log2 x between the points, clamped outside; 1 for an empty curve. */
 double s4d_curve_value(const struct s4d_curve *curve, double x);

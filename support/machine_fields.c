@@ -86,6 +86,11 @@ static bool ends_with(const char *text, const char *end)
     return n >= e && strcmp(text + n - e, end) == 0;
 }
 
+bool s4d_key_has_no_unit(const char *key)
+{
+    return !ends_with(key, "_Bps") && !ends_with(key, "_bytes") && !ends_with(key, "_s");
+}
+
 int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err)
 {
     if (strcmp(text, "unlimited") == 0) {

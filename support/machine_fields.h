@@ -28,6 +28,8 @@ bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field 
 
 /* Parses text in the unit of key's suffix; "unlimited" is INFINITY. 0, or -1 (exit 65). */
 int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err);
+/* Whether a key's suffix is no unit: a plain number, as "nodes_per_group". */
+bool s4d_key_has_no_unit(const char *key);
 /* "1555 GB/s", "0.85", "unlimited": what s4d_parse_quantity reads, to 9 digits, the shortest. */
 void s4d_format_quantity(const char *key, double value, char *text, size_t size);
 /* Whether a value lies in the field's range; else -1 (exit 65). */

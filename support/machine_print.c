@@ -15,30 +15,57 @@ struct entry {
     const char *text; /* what a structure is, NULL otherwise */
     const char *unit; /* a key whose suffix is the unit */
     bool point;       /* of a curve or table */
+    struct numbers {
+        const double *first; /* NULL: no numbers, or not to be scaled */
+        size_t step;         /* bytes from one to the next */
+        int n;
+    } numbers; /* that a structure or a quantity stands for */
+    bool part; /* they are parts of something, at most 1 */
 };
 struct walk {
     void (*see)(void *context, const struct entry *e);
     void *context;
 };
 
-static void see(const struct walk *w, const char *key, const char *unit,
-                const struct s4d_quantity *q)
+/* n quantities alike, `step` bytes apart. */
+static void see_all(const struct walk *w, const char *key, const char *unit,
+                    const struct s4d_quantity *q, size_t step, int n, bool part)
 {
-    struct entry e = {key, q->tag, q->source, q->value, NULL, unit, false};
+    struct entry e = {.key = key,
+                      .tag = q->tag,
+                      .source = q->source,
+                      .value = q->value,
+                      .unit = unit,
+                      .numbers = {&q->value, step, n},
+                      .part = part};
     w->see(w->context, &e);
 }
 
-static void see_structure(const struct walk *w, const char *key, enum s4d_tag tag,
-                          const char *source, const char *text)
+static void see(const struct walk *w, const char *key, const char *unit,
+                const struct s4d_quantity *q, bool part)
 {
-    struct entry e = {key, tag, source, NAN, text, key, false};
+    see_all(w, key, unit, q, sizeof *q, 1, part);
+}
+
+static void see_structure(const struct walk *w, const char *key, enum s4d_tag tag,
+                          const char *source, const char *text, struct numbers numbers, bool part)
+{
+    struct entry e = {.key = key,
+                      .tag = tag,
+                      .source = source,
+                      .value = NAN,
+                      .text = text,
+                      .unit = key,
+                      .numbers = numbers,
+                      .part = part};
     w->see(w->context, &e);
 }
 
 static void see_point(const struct walk *w, const char *key, const char *unit, enum s4d_tag tag,
                       const char *source, double value)
 {
-    struct entry e = {key, tag, source, value, NULL, unit, true};
+    struct entry e = {
+        .key = key, .tag = tag, .source = source, .value = value, .unit = unit, .point = true};
     w->see(w->context, &e);
 }
 
@@ -51,7 +78,7 @@ static void walk_fields(const struct s4d_machine *m, const char *section, const 
         for (int i = 0; i < f->count; i++) {
             char *key = s4d_asprintf("%s.%s%s%s", section, f->key, f->count > 1 ? "." : "",
                                      f->count > 1 ? s4d_protocol_names[i] : "");
-            see(w, key, f->key, &q[i]);
+            see(w, key, f->key, &q[i], f->range == S4D_FRACTION);
             free(key);
         }
     }
@@ -60,7 +87,8 @@ static void walk_fields(const struct s4d_machine *m, const char *section, const 
 static void walk_curve(const char *name, const struct s4d_curve *c, bool x_is_bytes,
                        const char *y_key, const struct walk *w)
 {
-    see_structure(w, name, c->tag, c->source, "a curve");
+    see_structure(w, name, c->tag, c->source, "a curve", (struct numbers){c->y, sizeof *c->y, c->n},
+                  strcmp(y_key, "part") == 0);
     for (int i = 0; i < c->n; i++) {
         char x[32];
         if (x_is_bytes)
@@ -76,7 +104,8 @@ static void walk_curve(const char *name, const struct s4d_curve *c, bool x_is_by
 static void walk_gemm(const struct s4d_gemm_table *t, const struct walk *w)
 {
     if (t->n > 0)
-        see_structure(w, "device.gemm", t->tag, t->source, "a table");
+        see_structure(w, "device.gemm", t->tag, t->source, "a table",
+                      (struct numbers){&t->row->flops_per_s, sizeof *t->row, t->n}, false);
     for (int i = 0; i < t->n; i++) {
         const struct s4d_gemm_row *r = &t->row[i];
         char *key = s4d_asprintf("device.gemm[%d,%d,%d,%c%c]", r->m, r->n, r->k,
@@ -113,14 +142,18 @@ static void walk_node(const struct s4d_machine *m, const struct walk *w)
     const struct s4d_node *node = &m->node;
     char text[96];
     snprintf(text, sizeof text, "%d devices", node->devices);
-    see_structure(w, "node.layout", node->layout.tag, node->layout.source, text);
+    see_structure(w, "node.layout", node->layout.tag, node->layout.source, text,
+                  (struct numbers){0}, false);
     walk_fields(m, "node", w);
     for (int i = 0, kind = -1; i < node->n_links; i++) {
         if (node->link[i].kind == kind)
             continue;
         kind = node->link[i].kind;
         char *key = s4d_asprintf("node.links.%d.brick_bandwidth_Bps", kind);
-        see(w, key, key, &node->link[i].brick_bandwidth_Bps);
+        int n = 1;
+        while (i + n < node->n_links && node->link[i + n].kind == kind)
+            n++;
+        see_all(w, key, key, &node->link[i].brick_bandwidth_Bps, sizeof *node->link, n, false);
         free(key);
     }
 }
@@ -129,15 +162,21 @@ static void walk_fabric(const struct s4d_machine *m, const struct walk *w)
 {
     const struct s4d_fabric *f = &m->fabric;
     struct s4d_quantity nodes = {f->nodes, f->nodes_origin.tag, f->nodes_origin.source};
-    see(w, "fabric.nodes", "nodes", &nodes);
+    struct entry e = {.key = "fabric.nodes", /* a count of its own: no double to scale */
+                      .tag = nodes.tag,
+                      .source = nodes.source,
+                      .value = nodes.value,
+                      .unit = "nodes"};
+    w->see(w->context, &e);
     walk_fields(m, "fabric", w);
     for (int i = 0; i < f->n_parameters; i++) {
         char *key = s4d_asprintf("fabric.%s", f->parameter[i].key);
         const struct s4d_parameter *p = &f->parameter[i];
         if (p->word[0])
-            see_structure(w, key, p->value.tag, p->value.source, p->word);
+            see_structure(w, key, p->value.tag, p->value.source, p->word, (struct numbers){0},
+                          false);
         else
-            see(w, key, key, &p->value);
+            see(w, key, key, &p->value, false);
         free(key);
     }
 }
@@ -151,7 +190,8 @@ static void walk_library(const struct s4d_machine *m, const struct walk *w)
     for (int i = 0; i < m->library.n_tables; i++) {
         const struct s4d_efficiency_table *t = &m->library.table[i];
         char *name = s4d_asprintf("library.efficiency.%s", t->op);
-        see_structure(w, name, t->tag, t->source, "a table");
+        see_structure(w, name, t->tag, t->source, "a table",
+                      (struct numbers){&t->row->efficiency, sizeof *t->row, t->n}, true);
         for (int j = 0; j < t->n; j++) {
             char bytes[32];
             s4d_format_quantity("size_bytes", t->row[j].bytes, bytes, sizeof bytes);
@@ -215,4 +255,42 @@ void s4d_machine_visit(const struct s4d_machine *m,
     struct visitor v = {visit, context};
     struct walk w = {visit_entry, &v};
     walk_all(m, &w);
+}
+
+struct scaling {
+    const char *key;
+    double factor;
+    bool changed;
+};
+
+/* A count stays a whole number of at least 1; a part stays at most 1. */
+static double scaled(const struct entry *e, double value, double factor)
+{
+    bool counts =
+        strncmp(e->key, "fabric.", 7) == 0 && value == floor(value) && s4d_key_has_no_unit(e->unit);
+    double to = value * factor;
+    if (counts)
+        return fmax(1, floor(to));
+    return e->part ? fmin(to, fmax(1, value)) : to;
+}
+
+static void scale_entry(void *context, const struct entry *e)
+{
+    struct scaling *s = context;
+    if (e->point || strcmp(e->key, s->key) != 0)
+        return;
+    for (int i = 0; i < e->numbers.n; i++) {
+        double *number = (double *)((char *)e->numbers.first + (size_t)i * e->numbers.step);
+        double to = scaled(e, *number, s->factor);
+        s->changed = s->changed || to != *number;
+        *number = to;
+    }
+}
+
+bool s4d_machine_scale(struct s4d_machine *m, const char *key, double factor)
+{
+    struct scaling s = {key, factor, false};
+    struct walk w = {scale_entry, &s};
+    walk_all(m, &w);
+    return s.changed;
 }

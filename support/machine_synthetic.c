@@ -173,7 +173,8 @@ static int make_node(struct s4d_machine *m, struct line *l, struct s4d_error *er
 }
 
 /* NCCL 2.18.3's constants, src/graph/tuning.cc: hop latencies by protocol [LL, LL128, Simple];
- * bandwidth rows of Ampere, multi-node LL of an AMD host. */
+ * bandwidth rows of Ampere, multi-node LL of an AMD host. A machine of one line needs no file, so
+ * they stand here too; a test holds them to sim/machines/perlmutter.yaml. */
 static void nccl_constants(struct s4d_machine *m)
 {
     static const struct {

@@ -106,3 +106,47 @@ load lib
     refuses 65 "has 1536 nodes" -- route --machine perlmutter --gpus 6145 0 1
     refuses 64 "--gpus" -- route --machine perlmutter --gpus 0 0 1
 }
+
+# The job whose sensitivity is asked for; later options replace none of these.
+job=(--workload gpt-tiny --gpus 8 --grid 2x1x4x1 --global-batch 16)
+
+@test "machines --sensitivity: by effect; what is assumed alone; the same twice" {
+    "$s4d" machines perlmutter --sensitivity "${job[@]}" > "$dir/out"
+    grep -qE '^entry +tag +value +halved +doubled$' "$dir/out"
+    grep -qE '^device.launch_s +read +2.7e-06 +-[0-9.]+ +\+[0-9.]+$' "$dir/out"
+    grep -q '^# fabric.nodes_per_group halved: .*make room for' "$dir/out"
+    # descending by the larger of the two
+    grep -E '^(device|node|fabric|library)[.]' "$dir/out" |
+        awk '{ a = $(NF - 1); b = $NF; gsub(/[^0-9.]/, "", a); gsub(/[^0-9.]/, "", b); a += 0; b += 0; m = a > b ? a : b
+               if (NR > 1 && m > last + 0.011) { print "not sorted: " $0; exit 1 } last = m }'
+    "$s4d" machines perlmutter --sensitivity "${job[@]}" --tag assumed --tag fitted > "$dir/some"
+    grep -E '^(device|node|fabric|library)[.]' "$dir/some" | awk '$2 != "assumed" && $2 != "fitted" { print; exit 1 }'
+    for i in 1 2; do
+        SOURCE_DATE_EPOCH=0 "$s4d" machines perlmutter --sensitivity "${job[@]}" --json > "$dir/$i"
+    done
+    cmp "$dir/1" "$dir/2"
+    [ "$(wc -l < "$dir/1")" -eq 1 ]
+    grep -q '"kind": "sensitivity"' "$dir/1"
+    [ "$(grep -o '"effect_percent"' "$dir/1" | wc -l)" -ge 50 ]
+}
+
+@test "machines --sensitivity: a change agrees with --set" {
+    "$s4d" machines perlmutter --sensitivity "${job[@]}" --json > "$dir/all"
+    "$s4d" simulate --machine perlmutter "${job[@]}" --set device.launch_s=5.4us --json > "$dir/one"
+    python3 - "$dir/all" "$dir/one" << 'END'
+import json, sys
+many, one = (json.load(open(f)) for f in sys.argv[1:])
+entry = [e for e in many["sensitivity"] if e["key"] == "device.launch_s"][0]
+assert entry["doubled"]["iteration_time_s"] == one["iteration_time_s"], (entry, one["iteration_time_s"])
+END
+}
+
+@test "machines --sensitivity: what is refused" {
+    refuses 64 "--workload" "needs the job" -- machines perlmutter --sensitivity
+    refuses 64 "--gpus" "needs the job" -- machines perlmutter --sensitivity --workload gpt-tiny
+    refuses 64 "--grid" -- machines perlmutter --sensitivity --workload gpt-tiny --gpus 8
+    refuses 64 "--sensitivity" "name of a machine" -- machines --sensitivity "${job[@]}"
+    refuses 64 "--tag" "did you mean assumed?" -- machines perlmutter --sensitivity "${job[@]}" --tag asumed
+    refuses 65 "are more" -- machines "$one_line" --sensitivity --workload gpt-tiny --gpus 128 --grid 2x1x64x1 --global-batch 64
+    refuses 64 "need --sensitivity" -- machines perlmutter --set links.n0.nic0.out=0.5
+}

@@ -35,6 +35,16 @@ END
     "$s4d" route --machine "$dir/p.xml" --device "$node" --platform-hosts 'a*' --set links.net.l=0.5 0 3 | grep -qE '^net.l +platform +2.50 GB/s'
 }
 
+@test "platform: machines shows it, and --sensitivity varies its links" {
+    apart > "$dir/p.xml"
+    of=(--device "$node" --platform-hosts 'a*')
+    "$s4d" machines "$dir/p.xml" "${of[@]}" > "$dir/out"
+    grep -qE "^fabric.nodes +2 +read +.*p.xml" "$dir/out"
+    "$s4d" machines "$dir/p.xml" "${of[@]}" --sensitivity --workload gpt-tiny --gpus 4 --grid 1x1x4x1 --global-batch 8 > "$dir/out"
+    grep -qE '^links.net.[*] +read +a table +[+][0-9.]+ +-[0-9.]+$' "$dir/out"
+    refuses 64 "--device" "missing" -- machines "$dir/p.xml"
+}
+
 @test "platform: SimGrid's fat tree gives the times of ours, folded and unfolded" {
     cat > "$dir/tree.xml" <<END
 $head

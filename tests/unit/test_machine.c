@@ -338,6 +338,84 @@ static void test_curve(void **state)
     assert_true(s4d_curve_value(&c, 3) == 1);
 }
 
+/* Entries scaled: a quantity; a part, at most 1; a curve as a whole; a table; a count of the
+ * fabric, whole and at least 1; all links of a kind; and what cannot be. */
+static void test_scale(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    load(&m, "perlmutter", NULL);
+    double rate = m.device.attention[0].flops_per_s.y[1],
+           row = m.library.table[0].row[1].efficiency;
+    assert_true(s4d_machine_scale(&m, "device.launch_s", 2) && m.device.launch_s.value == 5.4e-6);
+    assert_true(s4d_machine_scale(&m, "device.rate_beside_in_node", 2));
+    assert_true(m.device.rate_beside_in_node.value == 1);
+    assert_false(s4d_machine_scale(&m, "device.rate_beside_in_node", 2)); /* at its limit */
+    assert_true(s4d_machine_scale(&m, "device.attention.head_dim_64.causal.forward", 0.5));
+    assert_true(m.device.attention[0].flops_per_s.y[1] == 0.5 * rate);
+    assert_true(s4d_machine_scale(&m, "library.efficiency.all-gather", 0.5));
+    assert_true(m.library.table[0].row[1].efficiency == 0.5 * row);
+    assert_true(s4d_machine_scale(&m, "device.memory_efficiency", 4));
+    assert_true(m.device.memory_efficiency.y[3] == 1);
+    assert_true(s4d_machine_scale(&m, "fabric.local_links_per_switch", 0.5));
+    assert_true(s4d_parameter_value(&m, "local_links_per_switch", 0) == 15); /* of 31 */
+    assert_true(s4d_machine_scale(&m, "node.links.0.brick_bandwidth_Bps", 2));
+    for (int i = 0; i < m.node.n_links; i++)
+        assert_true(m.node.link[i].brick_bandwidth_Bps.value == 40e9);
+    assert_true(s4d_machine_scale(&m, "library.ring.net_s.ll128", 2));
+    assert_true(m.library.ring.net_s[S4D_LL128].value == 8e-6);
+    assert_true(m.library.ring.net_s[S4D_LL].value == 2.7e-6);
+    assert_false(s4d_machine_scale(&m, "node.compute_units", 2));         /* unlimited */
+    assert_false(s4d_machine_scale(&m, "library.tree.base_s.simple", 2)); /* 0 */
+    assert_false(s4d_machine_scale(&m, "node.layout", 2));
+    assert_false(s4d_machine_scale(&m, "fabric.nodes", 2));
+    assert_false(s4d_machine_scale(&m, "device.colour", 2));
+    s4d_machine_free(&m);
+}
+
+struct constants {
+    const struct s4d_machine *other;
+    const char *key;
+    double value;
+};
+
+static void find_constant(void *context, const char *key, enum s4d_tag tag, const char *source,
+                          double value)
+{
+    struct constants *c = context;
+    (void)tag, (void)source;
+    if (strcmp(key, c->key) == 0)
+        c->value = value;
+}
+
+static void same_constant(void *context, const char *key, enum s4d_tag tag, const char *source,
+                          double value)
+{
+    struct constants c = {.other = context, .key = key, .value = -1};
+    (void)tag, (void)source;
+    if (strncmp(key, "library.", 8) != 0 || isnan(value))
+        return;
+    s4d_machine_visit(c.other, find_constant, &c);
+    if (!(fabs(c.value - value) <= 1e-12 * value))
+        fail_msg("%s: %g in one line, %g in the file", key, value, c.value);
+}
+
+/* NCCL's constants stand in perlmutter.yaml and, for machines of one line, which need no file, in
+ * the program: they are the same. */
+static void test_nccl_constants(void **state)
+{
+    (void)state;
+    struct s4d_machine line, file;
+    load(&line,
+         "synthetic:topology=single-switch,nodes=4,nic=50GB/s,latency=1us,peak=1TFLOP/"
+         "s,library=nccl",
+         NULL);
+    load(&file, "perlmutter", NULL);
+    s4d_machine_visit(&line, same_constant, &file);
+    s4d_machine_free(&line);
+    s4d_machine_free(&file);
+}
+
 static void count(void *context, const char *key, enum s4d_tag tag, const char *source,
                   double value)
 {
@@ -387,6 +465,8 @@ int main(void)
         cmocka_unit_test(test_synthetic_refused),
         cmocka_unit_test(test_curve),
         cmocka_unit_test(test_visit_and_print),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_nccl_constants),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

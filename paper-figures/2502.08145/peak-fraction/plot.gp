@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Share of the advertised and of the measured peak of three machines.
+# Columns: series workload gpus PFLOP/s peak% measured% efficiency% machine grid micro_batch
+# iteration provenance. scale4d figure sets terminal, output and data.
+set datafile separator "\t"
+set datafile missing "NaN"
+set multiplot layout 1,2
+machines = "perlmutter frontier alps"
+titles = "Perlmutter Frontier Alps"
+array colour[3] = ["#0072b2", "#d55e00", "#009e73"]
+set grid linecolor rgb "#dddddd"
+set xlabel "devices (A100, GCD of MI250X, GH200)"
+set logscale x 2
+set xrange [400:42000]
+set yrange [0:100]
+set xtics ("512" 512, "1024" 1024, "2048" 2048, "4096" 4096, "8192" 8192, "16384" 16384, "32768" 32768) rotate by -35
+of(name, series, y) = strcol(8) eq name && strcol(1) eq series ? y : NaN
+verified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) ne "unverified" ? y : NaN
+unverified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) eq "unverified" ? y : NaN
+what = "advertised measured"
+
+do for [panel = 1:2] {
+    if (panel == 1) {
+        set key right top reverse Left samplen 2
+    } else {
+        set key off
+    }
+    set ylabel "% of the ".word(what, panel)." peak"
+    plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(4 + panel))) with lines \
+             linecolor rgb colour[i] dashtype 2 title word(titles, i).", all overlaps", \
+         for [i=1:3] data using 3:(of(word(machines, i), "axonn-sc24", column(4 + panel))) with lines \
+             linecolor rgb colour[i] linewidth 2 title word(titles, i).", axonn-sc24", \
+         for [i=1:3] data using 3:(verified(word(machines, i), column(4 + panel))) with points \
+             linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
+         for [i=1:3] data using 3:(unverified(word(machines, i), column(4 + panel))) with points \
+             linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
+         NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
+         NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
+}
+unset multiplot
