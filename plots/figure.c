@@ -94,7 +94,7 @@ static void parts_row(const struct tables *t, const struct s4d_series *series,
     fprintf(out, "%.6g", value_of("iteration_time", r));
     for (int i = 0; i < PARTS; i++)
         fprintf(out, "\t%.6g", json_number_value(json_object_get(exposed, parts[i])));
-    fprintf(out, "\t%s\t%d", json_string_value(json_object_get(f, "grid")),
+    fprintf(out, "\t%s\t%s\t%d", p->machine, json_string_value(json_object_get(f, "grid")),
             (int)json_integer_value(json_object_get(f, "micro_batch")));
 }
 
@@ -114,7 +114,7 @@ static void write_columns(const struct s4d_experiment *e, FILE *out)
     fputs("series\tworkload\tgpus\titeration_s", out);
     for (int i = 0; i < PARTS; i++)
         fprintf(out, "\t%s_s", parts[i]);
-    fputs("\tgrid\tmicro_batch\tprovenance\n", out);
+    fputs("\tmachine\tgrid\tmicro_batch\tprovenance\n", out);
 }
 
 static int simulated_rows(const struct tables *t, struct s4d_point *const *points, FILE *out,
@@ -180,7 +180,7 @@ static void published_parts(const struct tables *t, const struct s4d_point *p, F
     fprintf(out, "%.6g", published_value(t, "iteration_time", p));
     for (int i = 0; i < PARTS; i++)
         fputs("\tnan", out);
-    fputs("\t-\t0", out);
+    fprintf(out, "\t%s\t-\t0", p->machine);
 }
 
 static void (*const published_writers[])(const struct tables *t, const struct s4d_point *p,

@@ -14,7 +14,7 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
 
 /* data.tsv. Rows of merit: series, workload, gpus, sustained PFLOP/s, % of the advertised peak,
  * grid, micro-batch, iteration s, provenance; of parts: series, workload, gpus, iteration s, its
- * parts in s (compute, exposed x, y, z, data, other: they sum to it), grid, micro-batch,
+ * parts in s (compute, exposed x, y, z, data, other: they sum to it), machine, grid, micro-batch,
  * provenance; of machines: those of merit, and behind the advertised peak's % that of the measured
  * peak, the efficiency of scaling (plots/scaling.h) and the machine. Series in the experiment's order, then "published" rows; points by GPUs,
  * then workload. 0, or -1: a point without a record (65), cannot be written (74). */

@@ -147,7 +147,7 @@ END
     experiment
     sed -i 's/^grid: auto/grid: auto\nrows: parts/' "$fig/experiment.yaml"
     draw --accept
-    head -n 1 "$fig/expected.tsv" | grep -q '^series	workload	gpus	iteration_s	compute_s	x_s	y_s	z_s	data_s	other_s	grid	micro_batch	provenance$'
+    head -n 1 "$fig/expected.tsv" | grep -q '^series	workload	gpus	iteration_s	compute_s	x_s	y_s	z_s	data_s	other_s	machine	grid	micro_batch	provenance$'
     [ "$(grep -c '	simulated$' "$fig/expected.tsv")" -eq 4 ]
     awk -F'\t' '$NF == "simulated" { s = $5 + $6 + $7 + $8 + $9 + $10; d = s - $4
         if (d * d > 1e-10 * $4 * $4) { print; exit 1 } }' "$fig/expected.tsv"

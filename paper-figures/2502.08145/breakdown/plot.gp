@@ -1,33 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-# Stacked parts of an iteration, a bar a series, a cluster a point. scale4d figure sets terminal,
-# output, data. Columns: 4 iteration, 5 compute, 6 x, 7 y, 8 z, 9 data, 10 other; seconds.
+# Stacked parts of an iteration: a panel a machine, a cluster of bars a point, a bar a series.
+# scale4d figure sets terminal, output, data. Columns: 1 series, 3 devices, 4 iteration, 5 compute,
+# 6 x, 7 y, 8 z, 9 data, 10 other (seconds), 11 machine.
 set datafile separator "\t"
 set datafile missing "NaN"
-set style fill solid 0.9 border linecolor rgb "#ffffff"
-set boxwidth 0.86
-set key outside right top reverse Left
+set multiplot
+set style fill solid 0.9 noborder
+set boxwidth 0.9
 set grid ytics linecolor rgb "#dddddd"
-set ylabel "seconds of an iteration"
 set yrange [0:*]
-set offsets 0, 0, graph 0.08, 0
-set xtics nomirror scale 0 font ",9" ("none" 0)
-set bmargin 5
-set xrange [-0.8:14.8]
+set offsets 0, 0, graph 0.04, 0
+set xtics nomirror scale 0 rotate by -35 font ",10"
+set tmargin screen 0.86
+set bmargin screen 0.15
 
-series(name) = name eq "none" ? 0 : name eq "axonn-sc24" ? 1 : name eq "overlap-all" ? 2 : NaN
-point(gpus) = log(gpus / 512.) / log(2)
-at(gpus, name) = 4 * point(gpus) + series(name)
+machines = "perlmutter frontier alps"
+titles = "Perlmutter (A100) Frontier (GCD) Alps (GH200)"
+# Of each panel: left and right edge, devices of the first point, points.
+array left[3] = [0.06, 0.33, 0.76]
+array right[3] = [0.28, 0.71, 0.985]
+array first[3] = [512, 512, 1024]
+array points[3] = [4, 7, 4]
+array name[6] = ["computing", "exposed: x", "exposed: y", "exposed: z", "exposed: data", "other"]
+array colour[6] = ["#0072b2", "#f0e442", "#e69f00", "#d55e00", "#cc79a7", "#999999"]
+sizes = "1Ki 2Ki 4Ki"
+
+bar(series) = series eq "none" ? 0 : series eq "axonn-sc24" ? 1 : series eq "overlap-all" ? 2 : NaN
+# Doubling devices are a cluster each; 6,144 of Alps come after 4,096.
+cluster(i, gpus) = gpus == 6144 ? 3 : log(gpus / first[i]) / log(2)
+at(i, gpus, series) = strcol(11) eq word(machines, i) ? 4 * cluster(i, gpus) + bar(series) : NaN
 upto(n) = sum [i = 5:n] column(i)
 simulated(y) = strcol(1) eq "published" ? NaN : y
+title_of(i) = word(titles, 2 * i - 1)." ".word(titles, 2 * i)
 
-do for [p = 0:3] {
-    set xtics add ("none" 4 * p, "axonn-sc24" 4 * p + 1, "all" 4 * p + 2)
-    set label sprintf("GPT-%dB, %d A100", 5 * 2 ** p, 512 * 2 ** p) at first 4 * p + 1, graph -0.11 center
+do for [i = 1:3] {
+    set lmargin screen left[i]
+    set rmargin screen right[i]
+    set xrange [-0.8:4 * points[i] - 1.2]
+    unset xtics
+    set xtics nomirror scale 0 rotate by -35 font ",10" ("" 0)
+    do for [p = 0:points[i] - 1] {
+        devices = i == 3 && p == 3 ? 6144 : first[i] * 2 ** p
+        set xtics add (sprintf("%d", devices) 4 * p + 1)
+    }
+    set label 1 title_of(i) at graph 0.5, graph 1.04 center
+    if (i == 1) { set ylabel "seconds of an iteration" } else { unset ylabel }
+    if (i == 2) {
+        set key at screen 0.5, screen 0.985 center top horizontal samplen 1.5 width 1
+    } else {
+        unset key
+    }
+    plot for [n = 10:5:-1] data using (at(i, column(3), strcol(1))):(simulated(upto(n))) with boxes \
+             linecolor rgb colour[n - 4] title name[n - 4]
 }
-plot data using (at(column(3), strcol(1))):(simulated(upto(10))) with boxes linecolor rgb "#999999" title "other", \
-     "" using (at(column(3), strcol(1))):(simulated(upto(9))) with boxes linecolor rgb "#cc79a7" title "exposed: data", \
-     "" using (at(column(3), strcol(1))):(simulated(upto(8))) with boxes linecolor rgb "#d55e00" title "exposed: z", \
-     "" using (at(column(3), strcol(1))):(simulated(upto(7))) with boxes linecolor rgb "#e69f00" title "exposed: y", \
-     "" using (at(column(3), strcol(1))):(simulated(upto(6))) with boxes linecolor rgb "#f0e442" title "exposed: x", \
-     "" using (at(column(3), strcol(1))):(simulated(column(5))) with boxes linecolor rgb "#0072b2" title "computing", \
-     "" using (at(column(3), strcol(1))):(simulated(column(4))):(sprintf("%.0f%%", 100 * column(5) / column(4))) with labels offset 0, 0.6 font ",9" notitle
+unset multiplot

@@ -5,6 +5,7 @@
 set datafile separator "\t"
 set datafile missing "NaN"
 set multiplot layout 1,2
+set tmargin screen 0.84
 machines = "perlmutter frontier alps"
 titles = "Perlmutter Frontier Alps"
 array colour[3] = ["#0072b2", "#d55e00", "#009e73"]
@@ -16,12 +17,13 @@ set yrange [0:100]
 set xtics ("512" 512, "1024" 1024, "2048" 2048, "4096" 4096, "8192" 8192, "16384" 16384, "32768" 32768) rotate by -35
 of(name, series, y) = strcol(8) eq name && strcol(1) eq series ? y : NaN
 verified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) ne "unverified" ? y : NaN
+# Of Frontier every published number was seen or is derived: no unverified ones to draw.
 unverified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) eq "unverified" ? y : NaN
 what = "advertised measured"
 
 do for [panel = 1:2] {
     if (panel == 1) {
-        set key right top reverse Left samplen 2
+        set key at screen 0.5, screen 0.995 center top horizontal reverse Left samplen 2 maxrows 3
     } else {
         set key off
     }
@@ -32,7 +34,7 @@ do for [panel = 1:2] {
              linecolor rgb colour[i] linewidth 2 title word(titles, i).", axonn-sc24", \
          for [i=1:3] data using 3:(verified(word(machines, i), column(4 + panel))) with points \
              linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
-         for [i=1:3] data using 3:(unverified(word(machines, i), column(4 + panel))) with points \
+         for [i=1:3:2] data using 3:(unverified(word(machines, i), column(4 + panel))) with points \
              linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
          NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
          NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"

@@ -15,19 +15,20 @@ set xrange [400:42000]
 set xtics ("512" 512, "1024" 1024, "2048" 2048, "4096" 4096, "8192" 8192, "16384" 16384, "32768" 32768) rotate by -35
 of(name, series, y) = strcol(8) eq name && strcol(1) eq series ? y : NaN
 verified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) ne "unverified" ? y : NaN
+# Of Frontier every published number was seen or is derived: no unverified ones to draw.
 unverified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) eq "unverified" ? y : NaN
 
-set key left top reverse Left samplen 2
+set key right bottom reverse Left samplen 2
 set ylabel "sustained PFLOP/s"
 set logscale y
-set yrange [30:20000]
+set yrange [20:4000]
 plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(4))) with lines \
          linecolor rgb colour[i] dashtype 2 title word(titles, i).", all overlaps", \
      for [i=1:3] data using 3:(of(word(machines, i), "axonn-sc24", column(4))) with lines \
          linecolor rgb colour[i] linewidth 2 title word(titles, i).", axonn-sc24", \
      for [i=1:3] data using 3:(verified(word(machines, i), column(4))) with points \
          linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
-     for [i=1:3] data using 3:(unverified(word(machines, i), column(4))) with points \
+     for [i=1:3:2] data using 3:(unverified(word(machines, i), column(4))) with points \
          linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
      NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
      NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
@@ -42,6 +43,6 @@ plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(7))) 
          linecolor rgb colour[i] linewidth 2, \
      for [i=1:3] data using 3:(verified(word(machines, i), column(7))) with points \
          linecolor rgb colour[i] pointtype 9 pointsize 1.3, \
-     for [i=1:3] data using 3:(unverified(word(machines, i), column(7))) with points \
+     for [i=1:3:2] data using 3:(unverified(word(machines, i), column(7))) with points \
          linecolor rgb colour[i] pointtype 8 pointsize 1.3
 unset multiplot
