@@ -100,14 +100,17 @@ static void accuracy_line(const json_t *record, double published)
 {
     const json_t *f = json_object_get(record, "figure");
     double value = bench_number(record, "flops_per_s") / 1e15;
-    printf("  %-8s %5.0f GPUs  %-12s %7.1f PFLOP/s (%.1f %% of peak), published %.1f: %+.1f %%\n",
+    printf("  %-10s %-8s %5.0f GPUs  %-12s %7.1f PFLOP/s (%.1f %% of peak), published %.1f: "
+           "%+.1f %%\n",
+           json_string_value(json_object_get(f, "machine")),
            json_string_value(json_object_get(f, "workload")), bench_number(f, "gpus"),
            json_string_value(json_object_get(f, "series")), value,
            100 * bench_number(record, "peak_fraction"), published, 100 * (value / published - 1));
 }
 
 /* Simulates what is missing of a figure, and shows its records of one point. */
-static void accuracy(const char *figure, const char *workload, int gpus, double published)
+static void accuracy(const char *figure, const char *machine, const char *workload, int gpus,
+                     double published)
 {
     char *command = s4d_asprintf("build/scale4d figure paper-figures/%s", figure);
     char *name = s4d_asprintf("build/figures/%s/records.jsonl", figure), *line = NULL;
@@ -117,8 +120,10 @@ static void accuracy(const char *figure, const char *workload, int gpus, double 
     while (in != NULL && getline(&line, &size, in) > 0) {
         json_t *r = json_loads(line, 0, NULL);
         const json_t *f = json_object_get(r, "figure");
-        const char *w = json_string_value(json_object_get(f, "workload"));
-        if (w != NULL && strcmp(w, workload) == 0 && (int)bench_number(f, "gpus") == gpus)
+        const char *w = json_string_value(json_object_get(f, "workload")),
+                   *m = json_string_value(json_object_get(f, "machine"));
+        if (w != NULL && strcmp(w, workload) == 0 && m != NULL && strcmp(m, machine) == 0 &&
+            (int)bench_number(f, "gpus") == gpus)
             accuracy_line(r, published);
         json_decref(r);
     }
@@ -215,8 +220,13 @@ int main(int argc, char **argv)
         fabrics();
         growth();
         printf("Accuracy (aim with axonn-sc24: within 15 %%, nothing fitted to these points)\n");
-        accuracy("2502.08145/weak-scaling", "gpt-40b", 4096, 620.1);
-        accuracy("2305.13525/perlmutter-80b", "gpt-80b", 1024, 182);
+        accuracy("2502.08145/weak-scaling", "perlmutter", "gpt-40b", 4096, 620.1);
+        accuracy("2502.08145/weak-scaling", "frontier", "gpt-5b", 512, 40.3);
+        accuracy("2502.08145/weak-scaling", "frontier", "gpt-80b", 8192, 569.8);
+        accuracy("2502.08145/weak-scaling", "frontier", "gpt-160b", 16384, 1019.9);
+        accuracy("2502.08145/weak-scaling", "frontier", "gpt-320b", 32768, 1381);
+        accuracy("2502.08145/weak-scaling", "alps", "gpt-60b", 6144, 1423);
+        accuracy("2305.13525/perlmutter-80b", "perlmutter", "gpt-80b", 1024, 182);
         printf("\n");
     }
     if (wanted(argc, argv, "train"))

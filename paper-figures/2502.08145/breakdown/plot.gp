@@ -9,10 +9,9 @@ set style fill solid 0.9 noborder
 set boxwidth 0.9
 set grid ytics linecolor rgb "#dddddd"
 set yrange [0:*]
-set offsets 0, 0, graph 0.04, 0
 set xtics nomirror scale 0 rotate by -35 font ",10"
-set tmargin screen 0.86
-set bmargin screen 0.15
+set tmargin screen 0.93
+set bmargin screen 0.17
 
 machines = "perlmutter frontier alps"
 titles = "Perlmutter (A100) Frontier (GCD) Alps (GH200)"
@@ -23,7 +22,6 @@ array first[3] = [512, 512, 1024]
 array points[3] = [4, 7, 4]
 array name[6] = ["computing", "exposed: x", "exposed: y", "exposed: z", "exposed: data", "other"]
 array colour[6] = ["#0072b2", "#f0e442", "#e69f00", "#d55e00", "#cc79a7", "#999999"]
-sizes = "1Ki 2Ki 4Ki"
 
 bar(series) = series eq "none" ? 0 : series eq "axonn-sc24" ? 1 : series eq "overlap-all" ? 2 : NaN
 # Doubling devices are a cluster each; 6,144 of Alps come after 4,096.
@@ -44,11 +42,18 @@ do for [i = 1:3] {
         set xtics add (sprintf("%d", devices) 4 * p + 1)
     }
     set label 1 title_of(i) at graph 0.5, graph 1.04 center
-    if (i == 1) { set ylabel "seconds of an iteration" } else { unset ylabel }
-    if (i == 2) {
-        set key at screen 0.5, screen 0.985 center top horizontal samplen 1.5 width 1
+    set offsets 0, 0, graph (i == 1 ? 0.3 : 0.04), 0
+    if (i == 1) {
+        set ylabel "seconds of an iteration"
+        set key left top reverse Left samplen 1.5
     } else {
+        unset ylabel
         unset key
+    }
+    if (i == 2) {
+        set xlabel "devices. Of three bars: no overlap, the published runs' (axonn-sc24), all overlaps"
+    } else {
+        unset xlabel
     }
     plot for [n = 10:5:-1] data using (at(i, column(3), strcol(1))):(simulated(upto(n))) with boxes \
              linecolor rgb colour[n - 4] title name[n - 4]
