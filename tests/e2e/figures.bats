@@ -155,3 +155,57 @@ END
     sed -i 's/rows: parts/rows: pars/' "$fig/experiment.yaml"
     refuses 65 "experiment.yaml:5" "merit, parts" -- figure "$fig" --output "$out"
 }
+# Two machines, the second a copy of the first; 1.5 times the FLOP/s on twice the GPUs is an
+# efficiency of 75 %.
+two_machines() {
+    fig=$dir/paper/$1
+    out=$dir/figures
+    mkdir -p "$fig"
+    cp sim/machines/perlmutter.yaml "$dir/mine.yaml"
+    cat > "$fig/experiment.yaml" <<END
+title: "Two machines"
+machine: perlmutter
+tolerance_percent: 0.1
+rows: machines
+grid: auto
+global_batch: 16
+points:
+  - {workload: gpt-tiny, gpus: 4}
+  - {workload: gpt-tiny, gpus: 8}
+  - {machine: $dir/mine.yaml, workload: gpt-tiny, gpus: 4}
+series:
+  - {name: $2, title: "all", overlap: all}
+END
+    cat > "$fig/published.csv" <<END
+source,machine,devices,model,system,metric,value,unit,provenance,note
+made up,perlmutter,4,gpt-tiny,none,sustained,0.001,PFLOP/s,read,
+made up,perlmutter,8,gpt-tiny,none,sustained,0.0015,PFLOP/s,derived,
+made up,$dir/mine.yaml,4,gpt-tiny,none,sustained,0.002,PFLOP/s,unverified,
+END
+    printf 'set datafile separator "\\t"\nplot data skip 1 using 3:4 with points\n' > "$fig/plot.gp"
+}
+@test "a figure of machines: errors, means, efficiencies and entries of each" {
+    two_machines one all
+    draw --accept > "$dir/said"
+    report=$out/paper/one/report.md
+    awk -F'\t' '$1 == "all" && $3 == 4 && $7 != 100 { exit 1 }
+        $1 == "published" && $3 == 8 && $7 != 75 { exit 1 }
+        $1 == "published" && $3 == 4 { seen[$8] = $4; if ($5 <= 0 || $6 <= 0) exit 1 }
+        END { if (seen["perlmutter"] != 0.001 || seen["'"$dir/mine.yaml"'"] != 0.002) exit 1 }' "$out/paper/one/data.tsv"
+    grep -qE '^- all: .* over 2 verified points \(perlmutter [0-9.]+ % over 2\)$' "$dir/said"
+    grep -qE '^\| perlmutter gpt-tiny \| 8 \| 4 \| 75.0 \| read or derived \|' "$report"
+    grep -q '^Entries of the machine perlmutter ' "$report"
+    grep -q "^Entries of the machine $dir/mine.yaml " "$report"
+}
+@test "figures beside each other take over records of the same inputs" {
+    two_machines one all
+    draw --accept
+    two_machines two every
+    draw --accept
+    cmp <(tail -n +2 "$dir/paper/one/expected.tsv" | cut -f2-) <(tail -n +2 "$dir/paper/two/expected.tsv" | cut -f2-)
+    # what was taken over says who made it
+    [ "$(grep -c '/paper/one"' "$out/paper/two/records.jsonl")" -eq 3 ]
+    sed -i 's/global_batch: 16/global_batch: 32/' "$fig/experiment.yaml"
+    draw --accept
+    [ "$(grep -c '/paper/one"' "$out/paper/two/records.jsonl")" -eq 0 ]
+}
