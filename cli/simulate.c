@@ -6,50 +6,19 @@
 
 #include "cli/command.h"
 #include "cli/explain.h"
-#include "cli/scenario.h"
-#include "schedule/schedule_options.h"
-#include "sim/simulate.h"
+#include "cli/run_options.h"
 #include "support/record.h"
 #include "support/units.h"
 
 struct config {
-    char *machine, *workload;
-    struct s4d_texts set;
-    int gpus, workers;
-    bool no_fold, json;
-    struct s4d_schedule_options schedule;
-    struct s4d_scenario_options scenario;
+    int workers;
+    bool json;
+    struct s4d_run_options run;
     struct s4d_explain_options explain;
 };
 
 #define AT(field) offsetof(struct config, field)
 static const struct s4d_option options[] = {
-    {.name = "machine",
-     .argument = "M",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(machine),
-     .help = "a name (scale4d machines), a .yaml file, or synthetic:key=value,..."},
-    {.name = "workload",
-     .argument = "W",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(workload),
-     .help = "a name (scale4d workloads) or a .yaml file"},
-    {.name = "gpus",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(gpus),
-     .min = 1,
-     .max = 1 << 20,
-     .help = "devices, a process each"},
-    {.name = "set",
-     .argument = "KEY=VALUE",
-     .type = S4D_OPT_LIST,
-     .offset = AT(set),
-     .help = "override a value of the machine; may be repeated"},
-    {.name = "no-fold",
-     .type = S4D_OPT_FLAG,
-     .offset = AT(no_fold),
-     .help = "simulate every GPU instead of one of each kind"},
     {.name = "workers",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -65,10 +34,13 @@ static const struct s4d_option options[] = {
 };
 
 static const struct s4d_option_group groups[] = {
-    {.title = "Simulation", .options = options},
+    {.title = "Simulation", .options = s4d_run_options, .offset = AT(run)},
+    {.title = "How", .options = options},
     {.title = "What happened", .options = s4d_explain_options, .offset = AT(explain)},
-    {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
-    {.title = "Placement and differences", .options = s4d_scenario_options, .offset = AT(scenario)},
+    {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(run.schedule)},
+    {.title = "Placement and differences",
+     .options = s4d_scenario_options,
+     .offset = AT(run.scenario)},
     {.title = NULL},
 };
 
@@ -192,48 +164,28 @@ static int print(const struct s4d_simulation *s, const struct s4d_result *result
 
 static int simulate(struct config *c, int argc, char **argv, struct s4d_error *err)
 {
-    struct s4d_machine machine;
-    struct s4d_scenario scenario;
-    struct s4d_workload workload;
-    struct s4d_simulation s = {.machine = &machine,
-                               .scenario = &scenario,
-                               .workload = &workload,
-                               .gpus = c->gpus,
-                               .fold = !c->no_fold,
-                               .workers = c->workers};
+    struct s4d_run_inputs in;
+    struct s4d_simulation *s = &in.simulation;
     struct s4d_result result;
-    if (!c->machine || !c->workload || c->gpus == 0)
-        return s4d_fail(err, S4D_EXIT_USAGE,
-                        !c->machine    ? "--machine"
-                        : !c->workload ? "--workload"
-                                       : "--gpus",
-                        "not given");
-    if (s4d_schedule_options_resolve(&c->schedule, c->gpus, &s.grid, &s.grid_auto, err))
+    struct s4d_explaining explaining;
+    if (s4d_run_inputs_load(&in, &c->run, err))
         return -1;
-    s.options = c->schedule.options;
-    if (s4d_scenario_load(&machine, &scenario, c->machine, &c->set, &c->scenario, err))
-        return -1;
-    int rc = s4d_workload_load(&workload, c->workload, err);
-    if (rc == 0) {
-        struct s4d_explaining explaining;
-        rc = s4d_explain_begin(&explaining, &c->explain, c->gpus, argc, argv, err);
-        s.explain = explaining.any ? &explaining.wanted : NULL;
-        if (rc == 0)
-            rc = s4d_simulate(&s, &result, err);
-        if (rc == 0)
-            rc = print(&s, &result, s4d_explain_summary(&explaining), c->json, argc, argv, err);
-        s4d_explain_end(&explaining);
-        s4d_workload_free(&workload);
-    }
-    s4d_machine_free(&machine);
-    s4d_scenario_free(&scenario);
+    s->workers = c->workers;
+    int rc = s4d_explain_begin(&explaining, &c->explain, c->run.gpus, argc, argv, err);
+    s->explain = explaining.any ? &explaining.wanted : NULL;
+    if (rc == 0)
+        rc = s4d_simulate(s, &result, err);
+    if (rc == 0)
+        rc = print(s, &result, s4d_explain_summary(&explaining), c->json, argc, argv, err);
+    s4d_explain_end(&explaining);
+    s4d_run_inputs_free(&in);
     return rc;
 }
 
 static int run(int argc, char **argv)
 {
     struct config c = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                       .schedule = s4d_schedule_options_default()};
+                       .run = s4d_run_options_default()};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Simulates one training iteration and prints its time, FLOP/s, "

@@ -93,11 +93,12 @@ static bool is_input(const char *path)
     return false;
 }
 
-/* Of the record, what is no result: also how a figure finds it, and what machine and workload say
- * of themselves. */
+/* Of the record, what is no result: also how a figure or sweep finds it, and what machine and
+ * workload say of themselves. */
 static bool is_result(const char *path)
 {
-    static const char *const others[] = {"provenance", "figure", "machine", "workload"};
+    static const char *const others[] = {"provenance", "experiment", "figure", "machine",
+                                         "workload"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(path, others[i]) == 0)
             return false;

@@ -113,3 +113,8 @@ for line in open(sys.argv[1]):
     assert not absent, f"{r['kind']}: plots/RECORD.md tells of {sorted(absent)}"
 END
 }
+
+@test "docs: sweeps" {
+    follow plots/SWEEP.md
+    [ "$(grep -c '^# .* OK$' "$dir/out")" -ge 5 ]
+}

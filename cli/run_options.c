@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define AT(field) offsetof(struct s4d_run_options, field)
+const struct s4d_option s4d_run_options[] = {
+    {.name = "machine",
+     .argument = "M",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(machine),
+     .help = "a name (scale4d machines), a .yaml file, or synthetic:key=value,..."},
+    {.name = "workload",
+     .argument = "W",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(workload),
+     .help = "a name (scale4d workloads) or a .yaml file"},
+    {.name = "gpus",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .offset = AT(gpus),
+     .min = 1,
+     .max = 1 << 20,
+     .help = "devices, a process each"},
+    {.name = "set",
+     .argument = "KEY=VALUE",
+     .type = S4D_OPT_LIST,
+     .offset = AT(set),
+     .help = "override a value of the machine; may be repeated"},
+    {.name = "no-fold",
+     .type = S4D_OPT_FLAG,
+     .offset = AT(no_fold),
+     .help = "simulate every GPU instead of one of each kind"},
+    {.name = NULL},
+};
+
+const struct s4d_option_group s4d_run_groups[] = {
+    {.title = "Simulation", .options = s4d_run_options},
+    {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
+    {.title = "Placement and differences", .options = s4d_scenario_options, .offset = AT(scenario)},
+    {.title = NULL},
+};
+
+struct s4d_run_options s4d_run_options_default(void)
+{
+    return (struct s4d_run_options){.schedule = s4d_schedule_options_default()};
+}
+
+/* What knows no option of its own is about this one. */
+static int of_option(struct s4d_error *err, const char *option)
+{
+    if (err->where[0] == '\0')
+        snprintf(err->where, sizeof err->where, "%s", option);
+    return -1;
+}
+
+int s4d_run_inputs_load(struct s4d_run_inputs *in, struct s4d_run_options *o, struct s4d_error *err)
+{
+    struct s4d_simulation *s = &in->simulation;
+    *in = (struct s4d_run_inputs){.loaded = false};
+    *s = (struct s4d_simulation){.machine = &in->machine,
+                                 .scenario = &in->scenario,
+                                 .workload = &in->workload,
+                                 .gpus = o->gpus,
+                                 .fold = !o->no_fold,
+                                 .workers = 1};
+    if (!o->machine || !o->workload || o->gpus == 0)
+        return s4d_fail(err, S4D_EXIT_USAGE,
+                        !o->machine    ? "--machine"
+                        : !o->workload ? "--workload"
+                                       : "--gpus",
+                        "not given");
+    if (s4d_schedule_options_resolve(&o->schedule, o->gpus, &s->grid, &s->grid_auto, err))
+        return -1;
+    s->options = o->schedule.options;
+    if (s4d_scenario_load(&in->machine, &in->scenario, o->machine, &o->set, &o->scenario, err))
+        return of_option(err, "--machine");
+    if (s4d_workload_load(&in->workload, o->workload, err)) {
+        s4d_machine_free(&in->machine);
+        s4d_scenario_free(&in->scenario);
+        return of_option(err, "--workload");
+    }
+    in->loaded = true;
+    return 0;
+}
+
+void s4d_run_inputs_free(struct s4d_run_inputs *in)
+{
+    if (!in->loaded)
+        return;
+    s4d_machine_free(&in->machine);
+    s4d_scenario_free(&in->scenario);
+    s4d_workload_free(&in->workload);
+    in->loaded = false;
+}
