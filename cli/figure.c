@@ -133,44 +133,6 @@ static int hash_program(char hex[17], struct s4d_error *err)
     return 0;
 }
 
-/* The point whose machine is loaded for point i: the first with the same. */
-static int first_of(const struct figure *f, int i)
-{
-    int j = 0;
-    while (strcmp(f->e.point[j].machine, f->e.point[i].machine) != 0)
-        j++;
-    return j;
-}
-
-/* The experiment's line, where the machine's loader knows no file of its own. */
-static int load_machine(struct figure *f, int i, struct s4d_error *err)
-{
-    struct s4d_error why = {0};
-    const struct s4d_point *p = &f->e.point[i];
-    if (s4d_machine_load(&f->machine[i], p->machine, NULL, 0, &why) == 0)
-        return 0;
-    if (why.where[0] != '\0' && why.where[0] != '-') {
-        *err = why;
-        return -1;
-    }
-    const struct s4d_yaml_node *named = s4d_yaml_get(p->node, "machine");
-    s4d_yaml_fail(named ? named : s4d_yaml_get(f->e.root, "machine"), err, "%s", why.text);
-    return why.hint[0] != '\0' ? s4d_hint(err, "%s", why.hint) : -1;
-}
-
-static int load_machines(struct figure *f, struct s4d_error *err)
-{
-    f->machine = s4d_calloc((size_t)f->e.n_points, sizeof *f->machine);
-    for (int i = 0; i < f->e.n_points; i++) {
-        int first = first_of(f, i);
-        if (first < i)
-            f->machine[i] = f->machine[first];
-        else if (load_machine(f, i, err))
-            return -1;
-    }
-    return 0;
-}
-
 /* What figures beside this one have simulated; a file that cannot be read has nothing to give. */
 static void read_others(struct figure *f)
 {
@@ -197,7 +159,7 @@ static int load(struct figure *f, const char *folder, struct s4d_error *err)
     char *file = s4d_asprintf("%s/published.csv", f->e.folder);
     int rc = s4d_published_read(&f->published, file, err);
     free(file);
-    if (rc || load_machines(f, err))
+    if (rc)
         return -1;
     f->folder = s4d_asprintf("%s/%s/%s", f->options.output ? f->options.output : "build/figures",
                              f->e.paper, f->e.name);
@@ -236,10 +198,6 @@ static int draw(const struct figure *f, struct s4d_error *err)
 static void release(struct figure *f)
 {
     s4d_options_free(groups, &f->options);
-    for (int i = 0; f->machine != NULL && i < f->e.n_points; i++)
-        if (first_of(f, i) == i)
-            s4d_machine_free(&f->machine[i]);
-    free(f->machine);
     s4d_experiment_free(&f->e);
     s4d_published_free(&f->published);
     s4d_records_free(&f->records);

@@ -9,7 +9,6 @@
 #include "plots/experiment.h"
 #include "plots/published.h"
 #include "plots/records.h"
-#include "support/machine.h"
 
 struct figure_options {
     bool draw_only, accept;
@@ -20,7 +19,6 @@ struct figure_options {
 struct figure {
     struct figure_options options;
     struct s4d_experiment e;
-    struct s4d_machine *machine; /* by point; those of one machine share what it holds */
     struct s4d_published_list published;
     struct s4d_records records, others; /* of this figure, of the figures beside it */
     char *folder, *records_file;        /* of the output */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/figure.h"
+#include "cli/scenario.h"
 #include "plots/figure.h"
 #include "schedule/schedule_options.h"
 #include "sim/simulate.h"
@@ -33,10 +34,69 @@ static void note_options(const struct figure *f, const struct s4d_yaml_node *map
 struct job {
     const struct s4d_point *point;
     const struct s4d_series *series;
+    struct s4d_texts set; /* of the machine: the experiment's, the series', the point's */
+    bool has_machine;
+    struct s4d_machine machine;
+    struct s4d_scenario scenario;
     struct s4d_workload workload;
     struct s4d_simulation simulation;
     char key[17];
 };
+
+static void add_all(struct s4d_texts *to, const struct s4d_texts *from)
+{
+    for (int i = 0; i < from->n; i++)
+        s4d_texts_add(to, from->v[i]);
+}
+
+/* The list that a setting stands in; the point's, else the series', else the experiment's. */
+static const struct s4d_yaml_node *set_of(const struct figure *f, const struct job *job)
+{
+    const struct s4d_yaml_node *at = s4d_yaml_get(job->point->node, "set");
+    if (at == NULL)
+        at = s4d_yaml_get(job->series->node, "set");
+    return at != NULL ? at : s4d_yaml_get(f->e.root, "set");
+}
+
+/* Names of links that there are not are found later: they are faults of the experiment's file. */
+static void place_differences(const struct figure *f, struct job *job)
+{
+    struct s4d_error at;
+    for (int i = 0; i < job->scenario.differences.n; i++) {
+        struct s4d_difference *d = &job->scenario.differences.v[i];
+        s4d_yaml_fail(set_of(f, job), &at, "%s", "");
+        free(d->where);
+        d->where = s4d_asprintf("%s: %s", at.where, d->name);
+        d->exit = S4D_EXIT_DATA;
+    }
+}
+
+/* A fault that names no file of its own is at the experiment's line. */
+static int load_machine(const struct figure *f, struct job *job, struct s4d_error *err)
+{
+    static const struct s4d_scenario_options no_options;
+    struct s4d_error why = {0};
+    add_all(&job->set, &f->e.set);
+    add_all(&job->set, &job->series->set);
+    add_all(&job->set, &job->point->set);
+    if (s4d_scenario_load(&job->machine, &job->scenario, job->point->machine, &job->set,
+                          &no_options, &why) == 0) {
+        job->has_machine = true;
+        place_differences(f, job);
+        return 0;
+    }
+    bool of_set = strncmp(why.where, "--set", 5) == 0;
+    const struct s4d_yaml_node *at =
+        of_set ? set_of(f, job) : s4d_yaml_get(job->point->node, "machine");
+    if (at == NULL)
+        at = s4d_yaml_get(f->e.root, "machine");
+    if (why.where[0] != '\0' && why.where[0] != '-') {
+        *err = why;
+        return -1;
+    }
+    s4d_yaml_fail(at, err, "%s%s%s", of_set ? why.where + 2 : "", of_set ? ": " : "", why.text);
+    return why.hint[0] != '\0' ? s4d_hint(err, "%s", why.hint) : -1;
+}
 
 static void make_key(const struct figure *f, struct job *job)
 {
@@ -44,6 +104,11 @@ static void make_key(const struct figure *f, struct job *job)
     note_options(f, f->e.root, options);
     note_options(f, job->series->node, options);
     note_options(f, job->point->node, options);
+    for (int i = 0; i < job->set.n; i++) {
+        char *name = s4d_asprintf("set %d", i);
+        json_object_set_new(options, name, json_string(job->set.v[i]));
+        free(name);
+    }
     char *text = json_dumps(options, JSON_SORT_KEYS | JSON_COMPACT);
     char *all =
         s4d_asprintf("%s %s %s %s %d %s %s %s", job->simulation.machine->name,
@@ -63,7 +128,10 @@ static int prepare(struct figure *f, struct job *job, struct s4d_error *err)
         s4d_options_yaml(schedule_groups, job->point->node, s4d_point_keys, &options, err))
         return -1;
     struct s4d_simulation *s = &job->simulation;
-    *s = (struct s4d_simulation){.machine = &f->machine[job->point - f->e.point],
+    if (load_machine(f, job, err))
+        return -1;
+    *s = (struct s4d_simulation){.machine = &job->machine,
+                                 .scenario = &job->scenario,
                                  .workload = &job->workload,
                                  .gpus = job->point->gpus,
                                  .fold = true,
@@ -189,6 +257,16 @@ static int keep_finished(struct figure *f, const struct job *jobs, int n, struct
     return s4d_records_write(&kept, f->records_file, err);
 }
 
+static void release(struct job *job)
+{
+    s4d_workload_free(&job->workload);
+    s4d_texts_free(&job->set);
+    if (!job->has_machine)
+        return;
+    s4d_machine_free(&job->machine);
+    s4d_scenario_free(&job->scenario);
+}
+
 int s4d_figure_simulate(struct figure *f, struct s4d_error *err)
 {
     int n = f->e.n_points * f->e.n_series, rc = 0;
@@ -210,7 +288,7 @@ int s4d_figure_simulate(struct figure *f, struct s4d_error *err)
     }
     s4d_progress_end();
     for (int i = 0; i < n; i++)
-        s4d_workload_free(&jobs[i].workload);
+        release(&jobs[i]);
     free(jobs);
     return rc;
 }

@@ -6,14 +6,19 @@
 
 #include "support/memory.h"
 
-const char *const s4d_experiment_keys[] = {"title", "machine", "assumed", "tolerance_percent",
-                                           "rows",  "points",  "series",  NULL};
-const char *const s4d_point_keys[] = {"workload", "machine", "gpus", NULL};
-const char *const s4d_series_keys[] = {"name", "title", NULL};
+const char *const s4d_experiment_keys[] = {
+    "title", "machine", "assumed", "tolerance_percent", "rows", "set", "points", "series", NULL};
+const char *const s4d_point_keys[] = {"workload", "machine", "gpus", "set", NULL};
+const char *const s4d_series_keys[] = {"name", "title", "set", NULL};
 
 #define TEXT(n, type_, field)                                                                      \
     {                                                                                              \
         .name = n, .type = S4D_OPT_TEXT, .offset = offsetof(struct type_, field)                   \
+    }
+
+#define SET(type_)                                                                                 \
+    {                                                                                              \
+        .name = "set", .type = S4D_OPT_LIST, .offset = offsetof(struct type_, set)                 \
     }
 
 static const char *const rows[] = {"merit", "parts", "machines", NULL}; /* enum s4d_figure_rows */
@@ -22,6 +27,7 @@ static const struct s4d_option experiment_options[] = {
     TEXT("title", s4d_experiment, title),
     TEXT("machine", s4d_experiment, machine),
     {.name = "assumed", .type = S4D_OPT_LIST, .offset = offsetof(struct s4d_experiment, assumed)},
+    SET(s4d_experiment),
     {.name = "tolerance-percent",
      .type = S4D_OPT_NUMBER,
      .offset = offsetof(struct s4d_experiment, tolerance_percent),
@@ -41,11 +47,13 @@ static const struct s4d_option point_options[] = {
      .offset = offsetof(struct s4d_point, gpus),
      .min = 1,
      .max = 1 << 20},
+    SET(s4d_point),
     {.name = NULL},
 };
 static const struct s4d_option series_options[] = {
     TEXT("name", s4d_series, name),
     TEXT("title", s4d_series, title),
+    SET(s4d_series),
     {.name = NULL},
 };
 

@@ -16,11 +16,13 @@ struct s4d_point {
     char *workload;
     char *machine; /* the experiment's where the file names none */
     int gpus;
+    struct s4d_texts set; /* "KEY=VALUE" of the machine, as --set takes them */
     const struct s4d_yaml_node *node;
 };
 
 struct s4d_series {
     char *name, *title;
+    struct s4d_texts set;
     const struct s4d_yaml_node *node;
 };
 
@@ -33,6 +35,7 @@ struct s4d_experiment {
     char *paper, *name; /* its last two components */
     char *title, *machine;
     struct s4d_texts assumed; /* inputs that the paper does not print */
+    struct s4d_texts set;     /* of every machine, before those of a series, then of a point */
     double tolerance_percent; /* of expected.tsv */
     int rows;                 /* enum s4d_figure_rows */
     struct s4d_point *point;

@@ -84,9 +84,26 @@ static void comparison_row(const struct s4d_experiment *e, const struct s4d_reco
     fputc('\n', out);
 }
 
+static void series_titles(const struct s4d_experiment *e, FILE *out)
+{
+    for (int s = 0; s < e->n_series; s++) {
+        const struct s4d_series *series = &e->series[s];
+        fprintf(out, "- Series %s: %s%s", series->name, series->title, series->set.n ? " (" : "");
+        for (int i = 0; i < series->set.n; i++)
+            fprintf(out, "%s`%s`", i ? ", " : "", series->set.v[i]);
+        fprintf(out, "%s.\n", series->set.n ? ")" : "");
+    }
+    fputc('\n', out);
+}
+
 static void comparison(const struct s4d_experiment *e, const struct s4d_records *records,
                        const struct s4d_published_list *published, FILE *out)
 {
+    if (published->n == 0) {
+        fprintf(out, "## Series\n\nNothing was published of these points.\n\n");
+        series_titles(e, out);
+        return;
+    }
     fprintf(out,
             "## Simulated and published\n\n| model | GPUs | metric | published | provenance |");
     for (int s = 0; s < e->n_series; s++)
@@ -101,9 +118,7 @@ static void comparison(const struct s4d_experiment *e, const struct s4d_records 
             "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
             "print) are drawn hollow and are in no mean.\n\n");
     s4d_report_summary(e, records, published, out);
-    for (int s = 0; s < e->n_series; s++)
-        fprintf(out, "- Series %s: %s.\n", e->series[s].name, e->series[s].title);
-    fputc('\n', out);
+    series_titles(e, out);
 }
 
 static void mean_by_machine(const struct s4d_experiment *e, const struct s4d_records *records,
@@ -125,7 +140,7 @@ static void mean_by_machine(const struct s4d_experiment *e, const struct s4d_rec
 void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
                         const struct s4d_published_list *published, FILE *out)
 {
-    for (int s = 0; s < e->n_series; s++) {
+    for (int s = 0; s < e->n_series && published->n > 0; s++) {
         struct mean m = mean_error(&e->series[s], records, e, published, NULL);
         if (m.n == 0) {
             fprintf(out, "- %s: no verified published point\n", e->series[s].name);
@@ -184,6 +199,8 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
 
 static void sources(const struct s4d_published_list *published, FILE *out)
 {
+    if (published->n == 0)
+        return;
     fprintf(out, "## Where the published numbers were seen\n\n"
                  "| model | machine | GPUs | metric | value | provenance | source | note |\n"
                  "|---|---|---:|---|---:|---|---|---|\n");
@@ -245,9 +262,9 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
         return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
     const json_t *r = s4d_figure_record(records, &e->series[0], &e->point[0]);
     const json_t *provenance = json_object_get(r, "provenance");
-    fprintf(out, "# %s\n\narXiv %s, %s. Simulated with scale4d %s (%s).\n\n![%s](%s.png)\n\n",
-            e->title, e->paper, e->name, text_of(provenance, "version"),
-            text_of(provenance, "commit"), e->title, e->name);
+    fprintf(out, "# %s\n\n%s%s, %s. Simulated with scale4d %s (%s).\n\n![%s](%s.png)\n\n", e->title,
+            strspn(e->paper, "0123456789.") == strlen(e->paper) ? "arXiv " : "", e->paper, e->name,
+            text_of(provenance, "version"), text_of(provenance, "commit"), e->title, e->name);
     comparison(e, records, published, out);
     s4d_scaling_report(e, records, published, out);
     runs(e, records, out);

@@ -209,3 +209,23 @@ END
     draw --accept
     [ "$(grep -c '/paper/one"' "$out/paper/two/records.jsonl")" -eq 0 ]
 }
+@test "set in a series and a point: as --set; a link by itself; which line is wrong" {
+    experiment
+    sed -i 's/overlap: none}/overlap: all, set: [node.nic_bandwidth_Bps=5GB\/s]}/; s/gpus: 8}/gpus: 8, grid: 1x1x4x2, set: [links.n1.nic0.out=0.5]}/' "$fig/experiment.yaml"
+    draw --accept
+    job=(simulate --machine "$one_line" --workload gpt-tiny --gpus 8 --grid 1x1x4x2 --global-batch 16 --overlap all --json)
+    for set in "" "--set node.nic_bandwidth_Bps=5GB/s"; do
+        # shellcheck disable=SC2086
+        "$s4d" "${job[@]}" $set --set links.n1.nic0.out=0.5 > "$dir/one"
+        want=$(grep -o '"iteration_time_s": [^,]*' "$dir/one")
+        grep -q "\"gpus\": 8.*$want" "$out/paper/small/records.jsonl"
+    done
+    grep -q 'Series blocking: none (`node.nic_bandwidth_Bps=5GB/s`)' "$out/paper/small/report.md"
+    sed -i 's/nic_bandwidth_Bps=5GB/nic_bandwith_Bps=5GB/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:11" "did you mean node.nic_bandwidth_Bps?" -- figure "$fig" --output "$out"
+    sed -i 's/node.nic_bandwith_Bps=5GB.s/links.n99.nic0.out=0.5/' "$fig/experiment.yaml"
+    status=0
+    draw > "$dir/said" 2> "$dir/err" || status=$?
+    [ "$status" -eq 65 ]
+    grep -q 'experiment.yaml:11: set: n99.nic0.out: ' "$dir/err" || { cat "$dir/err"; false; }
+}
