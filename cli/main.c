@@ -14,6 +14,7 @@
 /* clang-format off */
 const struct s4d_command *const s4d_commands[] = {
     &s4d_command_simulate,
+    &s4d_command_tune,
     &s4d_command_sweep,
     &s4d_command_schedule,
     &s4d_command_collective,

@@ -261,10 +261,15 @@ static void emit_iteration(struct s4d_builder *b, struct stack *s)
 
 /* A program longer than this would not fit into memory: of about 40 ops and 30 kB a layer and
  * micro-batch. */
-static int check_length(const struct s4d_program *p, struct s4d_error *err)
+int s4d_most_micro_batches(const struct s4d_model *model)
 {
     enum { MOST = 1 << 17 };
-    int most = MOST / (p->model.num_layers + 1);
+    return MOST / (model->num_layers + 1);
+}
+
+static int check_length(const struct s4d_program *p, struct s4d_error *err)
+{
+    int most = s4d_most_micro_batches(&p->model);
     if (p->micro_batches <= most)
         return 0;
     s4d_fail(err, S4D_EXIT_USAGE, "--micro-batch",

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --grid auto: enumerate, rank by the estimate, simulate the best that fit. */
+/* --grid auto: the ranking of sim/tune, of which the best that fit are simulated. */
 #include "sim/auto_grid.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/build.h" /* for: s4d_divides */
-#include "sim/estimate.h"
 #include "sim/isolate.h"
 #include "sim/simulate_one.h"
 #include "support/memory.h"
@@ -23,56 +21,37 @@ static double distance(const struct s4d_grid *a, const struct s4d_grid *b)
     return sum;
 }
 
-static int by_size(const struct s4d_candidate *a, const struct s4d_candidate *b)
-{
-    static const enum s4d_axis axes[] = {S4D_X, S4D_Y, S4D_Z};
-    for (int i = 0; i < 3; i++)
-        if (a->grid.size[axes[i]] != b->grid.size[axes[i]])
-            return a->grid.size[axes[i]] < b->grid.size[axes[i]] ? -1 : 1;
-    return 0;
-}
-
-static int by_estimate(const void *a, const void *b)
+static int by_distance(const void *a, const void *b)
 {
     const struct s4d_candidate *p = a, *q = b;
-    return p->estimate_s < q->estimate_s ? -1 : p->estimate_s > q->estimate_s ? 1 : by_size(p, q);
+    if (p->distance != q->distance)
+        return p->distance < q->distance ? -1 : 1;
+    return (p->rank > q->rank) - (p->rank < q->rank);
 }
 
-static int by_distance_then_estimate(const void *a, const void *b)
+int s4d_candidates(const struct s4d_simulation *s, bool near, struct s4d_candidate **list,
+                   int *divide, struct s4d_error *err)
 {
-    const struct s4d_candidate *p = a, *q = b;
-    return p->distance < q->distance ? -1 : p->distance > q->distance ? 1 : by_estimate(a, b);
-}
-
-int s4d_candidates(const struct s4d_simulation *s, bool by_distance, struct s4d_candidate **list,
-                   int *divide)
-{
-    const struct s4d_model *m = &s->workload->model;
-    int n = 0, cap = 0, gpus = s->gpus;
-    double room =
-        s->machine->device.memory_bytes.value - s->machine->device.memory_reserve_bytes.value;
-    *list = NULL;
-    *divide = 0;
-    for (int x = 1; x <= gpus; x++)
-        for (int y = 1; gpus % x == 0 && y <= gpus / x; y++)
-            for (int z = 1; gpus / x % y == 0 && z <= gpus / x / y; z++) {
-                if (gpus / x / y % z)
-                    continue;
-                struct s4d_candidate c = {.grid = s4d_grid_make(x, y, z, gpus / x / y / z)};
-                memcpy(c.grid.order, s->grid.order, sizeof c.grid.order);
-                if (s4d_divides(m, &c.grid, &s->options, NULL))
-                    continue;
-                ++*divide;
-                if (s4d_least_memory_bytes(m, &c.grid, &s->options) > room)
-                    continue;
-                c.estimate_s = s4d_estimate_s(s, &c.grid);
-                c.distance = distance(&c.grid, &s->grid);
-                s4d_push(*list, n, cap, c);
-            }
-    if (n > 1)
-        qsort(*list, (size_t)n, sizeof **list,
-              by_distance ? by_distance_then_estimate : by_estimate);
-    return n;
+    struct s4d_space space = {.machine = s->machine,
+                              .workload = s->workload,
+                              .gpus = s->gpus,
+                              .order = s->grid,
+                              .options = s->options,
+                              .largest_micro_batch = true,
+                              .strategy = s4d_strategies};
+    struct s4d_ranking r;
+    int rc = s4d_space_rank(&space, &r, err), n = r.n;
+    *divide = r.divide;
+    *list = s4d_calloc((size_t)(n ? n : 1), sizeof **list);
+    for (int i = 0; i < n; i++)
+        (*list)[i] = (struct s4d_candidate){.grid = r.v[i].grid,
+                                            .estimate_s = r.v[i].estimate_s,
+                                            .distance = distance(&r.v[i].grid, &s->grid),
+                                            .rank = i};
+    if (near && n > 1)
+        qsort(*list, (size_t)n, sizeof **list, by_distance);
+    s4d_ranking_free(&r);
+    return rc == 0 ? n : -1;
 }
 
 struct batch {
@@ -130,14 +109,7 @@ int s4d_simulate_auto(const struct s4d_simulation *s, struct s4d_result *result,
 {
     struct s4d_candidate *list;
     struct s4d_result results[BEST];
-    int divide, n = s4d_candidates(s, false, &list, &divide), at = 0, simulated = 0, rc = 0;
-    struct s4d_grid one = s4d_grid_make(1, 1, 1, 1);
-    if (divide == 0 && s4d_divides(&s->workload->model, &one, &s->options, err))
-        return -1; /* what fits no grid at all says so itself */
-    if (divide == 0)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--grid",
-                        "no grid of %d GPUs divides %s and a global batch of %d", s->gpus,
-                        s->workload->model.name, s->options.global_batch);
+    int divide, n = s4d_candidates(s, false, &list, &divide, err), at = 0, simulated = 0, rc = 0;
     while (rc == 0 && at < n && simulated < BEST) {
         struct batch b = {.s = s, .candidate = list + at, .simulated = simulated};
         int wanted = BEST - simulated < n - at ? BEST - simulated : n - at;
@@ -146,19 +118,8 @@ int s4d_simulate_auto(const struct s4d_simulation *s, struct s4d_result *result,
     }
     s4d_progress_end();
     free(list);
-    if (rc != 0)
+    if (n < 0 || rc != 0 || simulated == 0)
         return -1;
-    if (simulated == 0) {
-        if (n == 0)
-            s4d_fail(err, S4D_EXIT_DATA, s4d_memory_fault,
-                     "the weights and optimizer state of %s alone are larger than the memory of "
-                     "one %s on every grid of %d GPUs",
-                     s->workload->model.name, s->machine->device.name, s->gpus);
-        return s4d_hint(err,
-                        "none of the %d grids of %d GPUs that divide the model fits: use more "
-                        "GPUs",
-                        divide, s->gpus);
-    }
     *result = *fastest(results, simulated);
     result->candidates = divide;
     result->feasible = n - (at - simulated);

@@ -41,7 +41,7 @@ static void hint_nearest(const struct s4d_simulation *s, struct s4d_error *err)
     struct s4d_candidate *list;
     struct s4d_simulation any = *s;
     any.options.micro_batch = 0;
-    int divide, n = s4d_candidates(&any, true, &list, &divide), found = -1;
+    int divide, n = s4d_candidates(&any, true, &list, &divide, NULL), found = -1;
     n = n < TRIES ? n : TRIES;
     struct s4d_result results[TRIES];
     struct s4d_error errors[TRIES];

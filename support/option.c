@@ -204,6 +204,8 @@ bool s4d_option_show(const struct s4d_option *o, const void *field, char *text, 
         snprintf(text, (size_t)size, "%s", *(char *const *)field ? *(char *const *)field : "");
         return text[0] != '\0';
     case S4D_OPT_CHOICE:
+        if (*(const int *)field < 0)
+            return false;
         snprintf(text, (size_t)size, "%s", o->choices[*(const int *)field]);
         return true;
     case S4D_OPT_PARSE:

@@ -40,3 +40,34 @@ struct s4d_statistics s4d_statistics(const double *samples, int n)
     free(sorted);
     return s;
 }
+
+/* Ranks from 1; equal values share the mean of theirs. */
+static void ranks_of(const double *v, int n, double *rank)
+{
+    for (int i = 0; i < n; i++) {
+        int below = 0, equal = 0;
+        for (int j = 0; j < n; j++) {
+            below += v[j] < v[i];
+            equal += v[j] == v[i];
+        }
+        rank[i] = below + (equal + 1) / 2.0;
+    }
+}
+
+double s4d_rank_correlation(const double *x, const double *y, int n)
+{
+    if (n < 2)
+        return NAN;
+    double *a = s4d_malloc((size_t)n * sizeof *a), *b = s4d_malloc((size_t)n * sizeof *b);
+    ranks_of(x, n, a);
+    ranks_of(y, n, b);
+    double mean = (n + 1) / 2.0, ab = 0, aa = 0, bb = 0;
+    for (int i = 0; i < n; i++) {
+        ab += (a[i] - mean) * (b[i] - mean);
+        aa += (a[i] - mean) * (a[i] - mean);
+        bb += (b[i] - mean) * (b[i] - mean);
+    }
+    free(a);
+    free(b);
+    return ab / sqrt(aa * bb); /* of equal values alone: not a number */
+}

@@ -18,4 +18,8 @@ struct s4d_statistics {
 /* Of n >= 1 finite samples, which are left as they are. */
 struct s4d_statistics s4d_statistics(const double *samples, int n);
 
+/* Spearman's rank correlation of n pairs, equal values sharing their mean rank; NAN for fewer than
+ * two, or where all of x or of y are equal. Takes n^2 steps. */
+double s4d_rank_correlation(const double *x, const double *y, int n);
+
 #endif

@@ -33,7 +33,7 @@ static int forward(struct s4d_builder *b, struct s4d_layer *l, int x)
     b->label.name = l->label;
     n->x = x;
     int64_t tokens = b->p->tensors[x].shape[0], width = b->p->tensors[x].shape[1];
-    n->sums = new_sums(b, l->label, tokens);
+    n->sums = new_sums(b, s4d_name(b, l->label, ".sums"), tokens);
     set_constants(b, S4D_COMPUTE(b, S4D_OP_RMS_PARTIAL, x, n->sums));
     s4d_all_reduce(b, S4D_AXIS(S4D_Y), n->sums, S4D_SUM);
     int y = s4d_new(b, l->label, S4D_ROLE_ACTIVATION, s4d_compute_type(b), tokens, width);
@@ -47,7 +47,7 @@ static int backward(struct s4d_builder *b, struct s4d_layer *l, int dy, int resi
     struct rmsnorm *n = l->state;
     const struct s4d_param *gain = &b->p->params[n->gain];
     b->label.name = l->label;
-    int back_sums = new_sums(b, l->label, b->p->tensors[dy].shape[0]);
+    int back_sums = new_sums(b, s4d_name(b, l->label, ".back_sums"), b->p->tensors[dy].shape[0]);
     set_constants(b, S4D_COMPUTE(b, S4D_OP_RMS_BACKWARD_PARTIAL, n->x, n->sums, gain->master, dy,
                                  back_sums, gain->gradient));
     s4d_all_reduce(b, S4D_AXIS(S4D_Y), back_sums, S4D_SUM);

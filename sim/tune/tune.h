@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The best of a ranking, simulated: what the closed forms say, checked. */
+#ifndef S4D_SIM_TUNE_TUNE_H
+#define S4D_SIM_TUNE_TUNE_H
+
+#include "sim/simulate.h"
+#include "sim/tune/space.h"
+
+/* A configuration of the ranking. Simulated times are -1 until known. */
+struct s4d_tuned {
+    struct s4d_choice choice;
+    int rank;                    /* by estimate, from 1, among all configurations that fit */
+    int simulated_rank;          /* by time, from 1, among those simulated; 0: not simulated */
+    double time_s, memory_bytes; /* simulated iteration, memory by its plan */
+    struct s4d_error fault;      /* exit 0: none */
+};
+
+/* The best k of the ranking with no more than `variants` of one grid: *list (the caller frees it),
+ * in the ranking's order. Returns how many. */
+int s4d_tune_pick(const struct s4d_ranking *r, int k, int variants, struct s4d_tuned **list);
+
+/* Simulates those of the list without a time, `workers` at once, each in its own process. finished
+ * is told of each as it ends, with the result where there is no fault. A worker that dies is the
+ * fault of its configuration alone. */
+struct s4d_tune_watch {
+    void (*finished)(void *context, int index, const struct s4d_result *result);
+    void *context;
+};
+void s4d_tune_simulate(const struct s4d_space *s, struct s4d_tuned *list, int n, int workers,
+                       const struct s4d_tune_watch *watch);
+/* What simulating one of them takes. */
+struct s4d_simulation s4d_tune_simulation(const struct s4d_space *s, const struct s4d_choice *c);
+
+/* Sets the ranks by time (equal ones by estimate). Returns the index of the fastest, -1: none. */
+int s4d_tune_order(struct s4d_tuned *list, int n);
+/* Spearman's rank correlation of estimates and times of those simulated; NAN for fewer than two. */
+double s4d_tune_correlation(const struct s4d_tuned *list, int n);
+
+#endif
