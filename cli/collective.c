@@ -6,6 +6,7 @@
 
 #include "cli/collective.h"
 #include "cli/command.h"
+#include "cli/stepwise.h"
 #include "support/memory.h"
 #include "support/option.h"
 #include "support/quote.h"
@@ -36,6 +37,7 @@ static const struct s4d_option options[] = {
          "collective measured: the sizes, and where it says them op and ranks, are the file's"},
     {"no-fold", 0, NULL, S4D_OPT_FLAG, offsetof(struct s4d_collective_options, no_fold),
      .help = "simulate every link and every group"},
+    S4D_STEPWISE_OPTION(offsetof(struct s4d_collective_options, stepwise)),
     {"json", 0, NULL, S4D_OPT_FLAG, offsetof(struct s4d_collective_options, json),
      .help = "one record a size instead of the table"},
     {"set", 0, "KEY=VALUE", S4D_OPT_LIST, offsetof(struct s4d_collective_options, set),
@@ -196,14 +198,25 @@ static int check(struct s4d_collective_job *job, struct s4d_error *err)
     return 0;
 }
 
+static int simulate(struct s4d_collective_job *job, struct s4d_error *err)
+{
+    if (job->config->stepwise && job->config->against)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--stepwise", "cannot go with --against");
+    if (!job->config->stepwise)
+        return s4d_measure_collective(&job->measurement, job->bytes, job->n, job->results,
+                                      &job->system, err);
+    job->stepwise = s4d_calloc((size_t)job->n, sizeof *job->stepwise);
+    return s4d_stepwise_collective(&job->measurement, job->config->stepwise, job->bytes, job->n,
+                                   job->results, job->stepwise, &job->system, err);
+}
+
 static int measure(const struct s4d_collective_options *config, int argc, char **argv,
                    struct s4d_error *err)
 {
     struct s4d_collective_job job = {.config = config};
     int rc = check(&job, err);
     if (rc == 0)
-        rc = s4d_measure_collective(&job.measurement, job.bytes, job.n, job.results, &job.system,
-                                    err);
+        rc = simulate(&job, err);
     if (rc == 0)
         rc = s4d_against_check(&job, err);
     if (rc == 0) {
@@ -227,6 +240,7 @@ static int measure(const struct s4d_collective_options *config, int argc, char *
     s4d_nccl_tests_free(&job.measured);
     free(job.bytes);
     free(job.results);
+    free(job.stepwise);
     return rc;
 }
 

@@ -13,7 +13,7 @@
 
 struct s4d_collective_options {
     char *machine, *op, *axis, *grid, *algorithm, *against;
-    int ranks, factor;
+    int ranks, factor, stepwise;
     int64_t smallest, largest;
     bool no_fold, json;
     struct s4d_texts set;
@@ -29,8 +29,8 @@ struct s4d_collective_job {
     char op[32]; /* as nccl-tests spells it */
     double *bytes;
     int n, cap;
-    struct s4d_measured *results;
-    struct s4d_nccl_tests measured; /* of --against */
+    struct s4d_measured *results, *stepwise; /* stepwise: NULL where it was not asked for */
+    struct s4d_nccl_tests measured;          /* of --against */
     struct s4d_measured_system system;
 };
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/collective.h"
+#include "cli/stepwise.h"
 #include "support/record.h"
 
 double s4d_collective_bus_Bps(const struct s4d_collective_job *job, int i)
@@ -26,10 +27,21 @@ static void print_head(const struct s4d_collective_job *job)
            job->machine.name, job->machine.hash, job->op, s->groups, s->groups == 1 ? "" : "s",
            s->members, s->group_nodes, s->group_nodes == 1 ? "" : "s", s->group_members_per_node,
            s->channels, s->channels == 1 ? "" : "s");
-    printf("#\n# %12s %14s %8s %7s %6s %11s %8s %8s %10s %8s\n", "size", "count", "type", "redop",
+    printf("#\n# %12s %14s %8s %7s %6s %11s %8s %8s %10s %8s", "size", "count", "type", "redop",
            "root", "time", "algbw", "busbw", "algorithm", "protocol");
-    printf("# %12s %14s %8s %7s %6s %11s %8s %8s\n", "(B)", "(elements)", "", "", "", "(us)",
+    if (job->stepwise)
+        printf(" %11s %8s %8s %10s", "stepwise", "differs", "passes", "messages");
+    printf("\n# %12s %14s %8s %7s %6s %11s %8s %8s", "(B)", "(elements)", "", "", "", "(us)",
            "(GB/s)", "(GB/s)");
+    if (job->stepwise)
+        printf(" %10s %8s %11s %8s", "", "", "(us)", "(%)");
+    printf("\n");
+}
+
+static void print_stepwise(const struct s4d_measured *r, double fluid_s)
+{
+    printf(" %11.2f %8.3f %8d %10.0f", r->time_s * 1e6,
+           s4d_stepwise_percent(r->time_s / fluid_s - 1), r->sent.most_passes, r->sent.messages);
 }
 
 void s4d_collective_print(const struct s4d_collective_job *job)
@@ -45,10 +57,13 @@ void s4d_collective_print(const struct s4d_collective_job *job)
     for (int i = 0; i < job->n; i++) {
         const struct s4d_measured *r = &job->results[i];
         double count = job->bytes[i] / 4 / (per_rank ? job->system.members : 1);
-        printf("  %12.0f %14.0f %8s %7s %6d %11.2f %8.2f %8.2f %10s %8s\n", job->bytes[i], count,
+        printf("  %12.0f %14.0f %8s %7s %6d %11.2f %8.2f %8.2f %10s %8s", job->bytes[i], count,
                "float", redop, root, r->time_s * 1e6, job->bytes[i] / r->time_s * 1e-9,
                s4d_collective_bus_Bps(job, i) * 1e-9, s4d_algorithms[r->algorithm]->name,
                s4d_collective_protocol(&r->cost));
+        if (job->stepwise)
+            print_stepwise(&job->stepwise[i], r->time_s);
+        printf("\n");
         sum += s4d_collective_bus_Bps(job, i);
         extrapolated += r->cost.extrapolated;
     }
@@ -84,6 +99,10 @@ int s4d_collective_records(const struct s4d_collective_job *job, json_t *provena
             job->bytes[i] / r->time_s, "busbw_Bps", s4d_collective_bus_Bps(job, i), "latency_s",
             r->cost.latency_s, "efficiency", r->cost.efficiency, "extrapolated",
             r->cost.extrapolated, "model_version", s4d_model_version);
+        if (job->stepwise)
+            json_object_set_new(
+                results, "stepwise",
+                s4d_stepwise_record(job->stepwise[i].time_s, r->time_s, &job->stepwise[i].sent));
         json_t *scenario = s4d_scenario_record(&job->scenario);
         if (scenario)
             json_object_set_new(record, "scenario", scenario);

@@ -7,11 +7,12 @@
 #include "cli/command.h"
 #include "cli/explain.h"
 #include "cli/run_options.h"
+#include "cli/stepwise.h"
 #include "support/record.h"
 #include "support/units.h"
 
 struct config {
-    int workers;
+    int workers, stepwise;
     bool json;
     struct s4d_run_options run;
     struct s4d_explain_options explain;
@@ -19,6 +20,7 @@ struct config {
 
 #define AT(field) offsetof(struct config, field)
 static const struct s4d_option options[] = {
+    S4D_STEPWISE_OPTION(AT(stepwise)),
     {.name = "workers",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -130,6 +132,9 @@ static void print_human(const json_t *r)
     printf("\n");
     print_breakdown(r);
     char time[32], flops[32];
+    const json_t *stepwise = json_object_get(r, "stepwise");
+    if (stepwise)
+        s4d_stepwise_print(stepwise, stdout);
     printf("# iteration %s  %s by the formula %s  %.1f %% of the advertised peak  OK\n",
            s4d_format_time(get(r, "iteration_time_s"), time, sizeof time),
            s4d_format_flops(rate, flops, sizeof flops), text_of(r, "flops_formula_name"),
@@ -141,6 +146,10 @@ static int print(const struct s4d_simulation *s, const struct s4d_result *result
 {
     json_t *record = s4d_simulation_record(s, result), *provenance = s4d_provenance(argc, argv);
     int rc = 0;
+    if (s->stepwise)
+        json_object_set_new(record, "stepwise",
+                            s4d_stepwise_record(result->stepwise_time_s,
+                                                result->run.iteration_time_s, &result->sent));
     if (summary)
         json_object_set(record, "explain", summary);
     if (!getenv("SOURCE_DATE_EPOCH")) /* the one number that differs between two runs */
@@ -171,6 +180,7 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
     if (s4d_run_inputs_load(&in, &c->run, err))
         return -1;
     s->workers = c->workers;
+    s->stepwise = c->stepwise;
     int rc = s4d_explain_begin(&explaining, &c->explain, c->run.gpus, argc, argv, err);
     s->explain = explaining.any ? &explaining.wanted : NULL;
     if (rc == 0)

@@ -70,8 +70,10 @@ const struct s4d_algorithm *s4d_algorithm_find(const char *name)
 
 void s4d_channels_free(struct s4d_channels *ch)
 {
-    for (int i = 0; i < ch->n && ch->channel; i++)
+    for (int i = 0; i < ch->n && ch->channel; i++) {
         s4d_path_free(&ch->channel[i].path);
+        free(ch->channel[i].edge);
+    }
     free(ch->channel);
     *ch = (struct s4d_channels){0};
 }

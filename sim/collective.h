@@ -21,13 +21,26 @@ const char *s4d_collective_name(enum s4d_op_kind op); /* "all-reduce", "broadcas
 /* s4d_bus_factor of these too: (p-1)/p of an all-to-all, 1 of the other two. */
 double s4d_collective_bus_factor(enum s4d_op_kind op, int members);
 
+/* One hop of a channel, from one end to another (sim/collective/channels.h says what ends are).
+ * down: in a tree, away from the root. */
+struct s4d_edge {
+    int from, to;
+    bool down;
+};
+
 struct s4d_channel {
     struct s4d_path
         path; /* each link once; weight: how many times the channel's volume crosses it */
     double
         share; /* part of the cost's volume this channel carries; those of ring and tree sum to 1 */
     int phase; /* ascending from 0, none left out */
+    struct s4d_edge *edge; /* the edges whose paths make up `path`; each carries the share */
+    int n_edges, cap_edges;
 };
+
+/* How messages follow one another along a channel's edges (sim/collective/messages.h): round a
+ * ring, down a chain or up and down a tree, or all edges at once. */
+enum s4d_order { S4D_AROUND, S4D_ALONG, S4D_AT_ONCE };
 
 /* The channels of one group of devices for one algorithm, whatever the bytes. All that cost and
  * choice need is here without the channels themselves: a copy with channel = NULL will do. */
@@ -60,6 +73,7 @@ struct s4d_cost {
 struct s4d_algorithm {
     const char *name, *summary, *source;
     bool (*supports)(enum s4d_op_kind op);
+    enum s4d_order order;
     /* Fills channels for n >= 2 devices in ring order; 0, or -1 (not possible on this machine). */
     int (*channels)(const struct s4d_cluster *c, const int *devices, int n,
                     struct s4d_channels *out);

@@ -202,6 +202,12 @@ static void on_flow(void *context, int tag)
     work_off(x);
 }
 
+static void on_moved(void *context, int group)
+{
+    end_collective(context, group);
+    work_off(context);
+}
+
 static void on_latency(void *context, int group)
 {
     tell_flow(context, group, -1, false);
@@ -251,6 +257,9 @@ static void start_collective(struct executor *x, int group, const struct s4d_op 
     state->phase = price->cost.first_phase;
     if (price->flows->n == 0 || price->cost.volume_B <= 0) {
         end_collective(x, group);
+    } else if (x->mover) {
+        x->mover->start(x->mover->self, x->engine, group, price->flows, op->kind, &price->cost,
+                        on_moved, x);
     } else if (price->cost.latency_s > 0) {
         tell_flow(x, group, -1, true);
         s4d_engine_timer(x->engine, now_s + price->cost.latency_s, on_latency, x, group);
@@ -360,42 +369,33 @@ static void free_executor(struct executor *x)
     s4d_program_index_free(&x->index);
 }
 
-int s4d_execute(const struct s4d_system *system, const struct s4d_program *program,
-                const struct s4d_kernels *kernels, struct s4d_run *run, struct s4d_error *err)
-{
-    return s4d_execute_observed(system, program, kernels, NULL, run, err);
-}
-
-int s4d_execute_observed(const struct s4d_system *system, const struct s4d_program *program,
-                         const struct s4d_kernels *kernels, const struct s4d_observer *observer,
-                         struct s4d_run *run, struct s4d_error *err)
+int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, struct s4d_error *err)
 {
     static const struct s4d_observer nobody = {.context = NULL};
-    struct executor x = {.system = system,
-                         .program = program,
-                         .run = run,
-                         .observer = observer ? observer : &nobody};
-    *run = (struct s4d_run){0};
-    x.index = s4d_program_index_make(program, kernels);
-    run->gemm_flops = x.index.gemm_flops;
+    const struct s4d_system *system = x->system;
+    if (!x->observer)
+        x->observer = &nobody;
+    *x->run = (struct s4d_run){0};
+    x->index = s4d_program_index_make(x->program, kernels);
+    x->run->gemm_flops = x->index.gemm_flops;
     for (int i = 0; i < 2; i++)
-        x.rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);
-    set_up_state(&x);
-    x.engine = s4d_system_engine(system);
-    if (x.observer->rates)
-        s4d_engine_watch(x.engine, on_advance, &x);
+        x->rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);
+    set_up_state(x);
+    x->engine = x->mover ? x->mover->engine(x->mover->self) : s4d_system_engine(system);
+    if (x->observer->rates)
+        s4d_engine_watch(x->engine, on_advance, x);
     for (int i = 0; i < system->n_ranks; i++)
         for (int s = 0; s < S4D_STREAMS; s++)
-            try_start(&x, i, s);
-    work_off(&x);
-    s4d_engine_run(x.engine);
+            try_start(x, i, s);
+    work_off(x);
+    s4d_engine_run(x->engine);
     int rc = 0;
     for (int i = 0; i < system->n_ranks && rc == 0; i++)
         for (int s = 0; s < S4D_STREAMS && rc == 0; s++)
-            if (x.ranks[i].done[s] < s4d_executor_total(&x, s))
-                rc = s4d_executor_deadlock(&x, err);
+            if (x->ranks[i].done[s] < s4d_executor_total(x, s))
+                rc = s4d_executor_deadlock(x, err);
     if (rc == 0)
-        s4d_executor_results(&x);
-    free_executor(&x);
+        s4d_executor_results(x);
+    free_executor(x);
     return rc;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/engine.h"
 #include "sim/kernel.h" /* for: kernel times */
+#include "sim/stepwise.h"
 #include "sim/system.h"
 
 struct s4d_run {
@@ -51,7 +52,13 @@ struct s4d_observer {
 int s4d_execute_observed(const struct s4d_system *system, const struct s4d_program *program,
                          const struct s4d_kernels *kernels, const struct s4d_observer *observer,
                          struct s4d_run *run, struct s4d_error *err);
-/* The same without an observer. */
+/* Collectives message by message (of the same system): exit 65 as s4d_stepwise_check. *sent: both
+ * iterations. */
+int s4d_execute_stepwise(const struct s4d_system *system, const struct s4d_program *program,
+                         const struct s4d_kernels *kernels, struct s4d_stepwise *stepwise,
+                         struct s4d_message_count *sent, struct s4d_run *run,
+                         struct s4d_error *err);
+/* Coupled flows without an observer. */
 int s4d_execute(const struct s4d_system *system, const struct s4d_program *program,
                 const struct s4d_kernels *kernels, struct s4d_run *run, struct s4d_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the executor knows at one instant: shared by its loop (executor.c) and by what is said when
- * it has ended (executor_end.c); nobody else's. */
+/* What the executor knows at one instant: shared by its loop (executor.c), its starts (execute.c)
+ * and by what is said when it has ended (executor_end.c); nobody else's. */
 #ifndef S4D_SIM_EXECUTOR_STATE_H
 #define S4D_SIM_EXECUTOR_STATE_H
 
@@ -41,6 +41,16 @@ struct group {
     struct price *prices; /* by the stream's sizes */
 };
 
+/* Another way to move a collective's data than by coupled flows: an engine of its own flows over
+ * the system's links, and a call of a group, latency included (arguments: sim/stepwise.h). */
+struct s4d_mover {
+    struct s4d_engine *(*engine)(void *self);
+    void (*start)(void *self, struct s4d_engine *e, int group, const struct s4d_group_flows *flows,
+                  enum s4d_op_kind op, const struct s4d_cost *cost, s4d_callback ended,
+                  void *context);
+    void *self;
+};
+
 struct item {
     int rank;
     enum s4d_stream stream;
@@ -49,6 +59,7 @@ struct item {
 struct executor {
     const struct s4d_system *system;
     const struct s4d_program *program;
+    const struct s4d_mover *mover; /* NULL: coupled flows */
     struct s4d_engine *engine;
     struct s4d_program_index index;
     double rate_beside[2];
@@ -76,6 +87,8 @@ static inline const struct s4d_op *s4d_executor_head(const struct executor *x, i
     return x->index.order[stream][done % length];
 }
 
+/* Runs the program; of x only what s4d_execute is given is set. 0, or -1 (a deadlock). */
+int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, struct s4d_error *err);
 /* A deadlock, if any: names the first op whose wait is not met, or, if there is none, the first
  * collective that a member has not come to. 0, or -1 (exit 70). */
 int s4d_executor_deadlock(const struct executor *x, struct s4d_error *err);

@@ -86,17 +86,43 @@ int s4d_simulation_check(const struct s4d_simulation *s, struct s4d_error *err)
     return 0;
 }
 
-/* The grid that was chosen once more, to explain it. */
+/* The grid that was chosen once more, by itself. */
 static int again(const struct s4d_simulation *s, const struct s4d_result *chosen,
-                 struct s4d_error *err)
+                 struct s4d_result *same, struct s4d_error *err)
 {
     struct s4d_simulation one = *s;
-    struct s4d_result same;
     struct s4d_error fault;
     one.grid = chosen->grid;
     one.options.micro_batch = chosen->micro_batch;
-    if (s4d_isolated(one_job, &one, 1, 1, &same, sizeof same, &fault, NULL) == 0)
+    if (s4d_isolated(one_job, &one, 1, 1, same, sizeof *same, &fault, NULL) == 0)
         return 0;
+    if (err)
+        *err = fault;
+    return -1;
+}
+
+static int check_stepwise(const struct s4d_simulation *s, struct s4d_result *result,
+                          struct s4d_error *err)
+{
+    struct s4d_simulation one = *s;
+    struct s4d_result stepwise;
+    one.explain = NULL;
+    one.fold = false;
+    if (again(&one, result, &stepwise, err))
+        return -1;
+    result->stepwise_time_s = stepwise.run.iteration_time_s;
+    result->sent = stepwise.sent;
+    return 0;
+}
+
+static int simulate_grid(const struct s4d_simulation *s, struct s4d_result *result,
+                         struct s4d_error *err)
+{
+    struct s4d_error fault;
+    if (s4d_isolated(one_job, (void *)s, 1, 1, result, sizeof *result, &fault, NULL) == 0)
+        return 0;
+    if (strcmp(fault.where, s4d_memory_fault) == 0)
+        hint_nearest(s, &fault);
     if (err)
         *err = fault;
     return -1;
@@ -105,23 +131,23 @@ static int again(const struct s4d_simulation *s, const struct s4d_result *chosen
 int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err)
 {
     double start_s = clock_s();
+    struct s4d_simulation fluid = *s;
+    fluid.stepwise = S4D_STEPWISE_OFF;
     if (s4d_simulation_check(s, err))
         return -1;
     if (s->grid_auto) {
-        struct s4d_simulation quiet = *s;
+        struct s4d_simulation quiet = fluid;
+        struct s4d_result same;
         quiet.explain = NULL;
-        if (s4d_simulate_auto(&quiet, result, err) || (s->explain && again(s, result, err)))
+        if (s4d_simulate_auto(&quiet, result, err) ||
+            (s->explain && again(&fluid, result, &same, err)))
             return -1;
-    } else {
-        struct s4d_error fault;
-        if (s4d_isolated(one_job, (void *)s, 1, 1, result, sizeof *result, &fault, NULL)) {
-            if (strcmp(fault.where, s4d_memory_fault) == 0)
-                hint_nearest(s, &fault);
-            if (err)
-                *err = fault;
-            return -1;
-        }
+    } else if (simulate_grid(&fluid, result, err)) {
+        return -1;
     }
+    result->stepwise_time_s = 0;
+    if (s->stepwise && check_stepwise(s, result, err))
+        return -1;
     result->wall_s = clock_s() - start_s;
     return 0;
 }

@@ -22,6 +22,7 @@ struct s4d_simulation {
     const struct s4d_scenario *scenario; /* where it runs, what differs there; NULL: plain */
     bool fold;
     int workers;                       /* processes at once for grid_auto */
+    int stepwise;                      /* also message by message (sim/stepwise.h), as a check */
     const struct s4d_explain *explain; /* what to write of the grid's simulation; NULL: nothing */
 };
 
@@ -34,6 +35,8 @@ struct s4d_result {
     double bus_bytes[S4D_STREAMS];        /* of a rank, as nccl-tests' bus bandwidth counts them */
     int64_t memory_peak_bytes, parameters;
     int gpu_classes, group_classes, flow_classes, link_classes, n_ops;
+    double stepwise_time_s;        /* of the iteration; 0: not asked for */
+    struct s4d_message_count sent; /* stepwise, in both iterations */
     double wall_s;
     int candidates, feasible,
         simulated; /* grid_auto: grids that divide; less those found too large for the memory (by
@@ -41,7 +44,7 @@ struct s4d_result {
 };
 
 /* 0, or -1: what does not divide (64), does not fit (65, by how much and the nearest grid that
- * fits), machine too small (65). */
+ * fits), machine too small (65), more messages than stepwise can do (65). */
 int s4d_simulate(const struct s4d_simulation *s, struct s4d_result *result, struct s4d_error *err);
 /* The record of design's section 8 without provenance: "kind": "simulate"; new reference. */
 json_t *s4d_simulation_record(const struct s4d_simulation *s, const struct s4d_result *r);

@@ -135,6 +135,21 @@ int s4d_plan_grid(const struct s4d_simulation *s, const struct s4d_grid *grid,
     return rc;
 }
 
+/* Runs the system as it is asked for. */
+static int run(const struct s4d_simulation *s, const struct s4d_system *system,
+               const struct s4d_program *p, struct s4d_result *r, struct s4d_error *err)
+{
+    struct s4d_kernels kernels = {.machine = s->machine};
+    if (s->explain)
+        return s4d_execute_explained(system, p, &kernels, s->explain, &r->run, err);
+    if (!s->stepwise)
+        return s4d_execute(system, p, &kernels, &r->run, err);
+    struct s4d_stepwise *stepwise = s4d_stepwise_create(system, &p->grid, s->stepwise);
+    int rc = s4d_execute_stepwise(system, p, &kernels, stepwise, &r->sent, &r->run, err);
+    s4d_stepwise_free(stepwise);
+    return rc;
+}
+
 static int execute(const struct s4d_simulation *s, const struct s4d_program *p,
                    struct s4d_result *r, struct s4d_error *err)
 {
@@ -144,13 +159,11 @@ static int execute(const struct s4d_simulation *s, const struct s4d_program *p,
     if (s4d_scenario_cluster(&cluster, s->machine, s->gpus, s->scenario, err))
         return -1;
     if (s4d_system_create(&system, &cluster, p, ~0u, s->fold, err) == 0) {
-        struct s4d_kernels kernels = {.machine = s->machine};
         r->gpu_classes = system.n_ranks;
         r->group_classes = system.n_groups;
         r->flow_classes = system.n_flows;
         r->link_classes = system.n_links;
-        rc = s->explain ? s4d_execute_explained(&system, p, &kernels, s->explain, &r->run, err)
-                        : s4d_execute(&system, p, &kernels, &r->run, err);
+        rc = run(s, &system, p, r, err);
         s4d_system_free(&system);
     }
     s4d_cluster_destroy(&cluster);

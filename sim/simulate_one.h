@@ -17,7 +17,8 @@ int s4d_plan_grid(const struct s4d_simulation *s, const struct s4d_grid *grid,
                   struct s4d_program *program, struct s4d_result *result, struct s4d_error *err);
 extern const char *const s4d_memory_fault;
 
-/* Plans and executes; one engine per process (sim/engine.h), so only in a child. */
+/* Plans and executes (message by message, and nothing else, where s->stepwise); one engine per
+ * process (sim/engine.h), so only in a child. */
 int s4d_simulate_one(const struct s4d_simulation *s, const struct s4d_grid *grid,
                      struct s4d_result *result, struct s4d_error *err);
 

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* In the word after it. */
 static bool has_value(const struct s4d_option *o)
 {
-    return o->type != S4D_OPT_FLAG;
+    return o->type != S4D_OPT_FLAG && !o->bare;
 }
 
 static void option_words(const struct s4d_option *o, FILE *out)

@@ -49,6 +49,9 @@ struct s4d_option {
     /* Of S4D_OPT_PARSE: the field as text that parse would take, into text of the given size; for
      * defaults in --help and for records. NULL: not shown. */
     void (*format)(const void *field, char *text, int size);
+    /* What --name alone stands for; a value then comes as --name=VALUE only. NULL: none. Of options
+     * without a letter. */
+    const char *bare;
 };
 
 struct s4d_option_group {

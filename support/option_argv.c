@@ -85,7 +85,7 @@ static int scan_long(const struct command *c, int argc, char **argv, int *i)
     const struct s4d_option *o = c->option[at];
     if (o->type == S4D_OPT_FLAG)
         return equals ? fail_where(c, o->name, "expected no value") : 0;
-    if (!equals && ++*i >= argc)
+    if (!equals && !o->bare && ++*i >= argc)
         return fail_where(c, o->name, "expected a value, found the end of the line");
     return 0;
 }
@@ -131,7 +131,11 @@ static int scan(const struct command *c, int argc, char **argv)
 static int set(struct command *c, int at, const char *text)
 {
     const struct s4d_option *o = c->option[at];
-    if (s4d_option_set(o, c->field[at], text ? text : "true", S4D_FROM_ARGV, c->err) == 0)
+    if (s4d_option_set(o, c->field[at],
+                       text      ? text
+                       : o->bare ? o->bare
+                                 : "true",
+                       S4D_FROM_ARGV, c->err) == 0)
         return 0;
     if (c->err && c->err->where[0] == '\0')
         snprintf(c->err->where, sizeof c->err->where, "--%s", o->name);
@@ -201,6 +205,7 @@ static struct argp_option *argp_rows(struct s4d_arena *arena, const struct s4d_o
                          .arg = o->type == S4D_OPT_FLAG ? NULL
                                 : o->argument           ? o->argument
                                                         : "VALUE",
+                         .flags = o->bare ? OPTION_ARG_OPTIONAL : 0,
                          .doc = help_text(arena, o, c->field[k]),
                          .group = number,
                      });

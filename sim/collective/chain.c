@@ -47,6 +47,7 @@ const struct s4d_algorithm s4d_chain = {
     .summary = "along the ring's channels from the first member, pipelined",
     .source = "NCCL's ring broadcast (src/device/broadcast.h)",
     .supports = supports,
+    .order = S4D_ALONG,
     .channels = channels,
     .cost = cost,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that the ring and the tree share: a group's members by node, the search for rings inside a
- * node, paths of channels. */
+/* Parts that algorithms share: a group's members by node, the search for rings inside a node, edges
+ * and paths of channels. */
 #ifndef S4D_SIM_COLLECTIVE_CHANNELS_H
 #define S4D_SIM_COLLECTIVE_CHANNELS_H
 
@@ -57,9 +57,21 @@ int s4d_tree_name(int i, int n, int tree);
 /* n channels of equal shares with empty paths, and the group's shape. */
 void s4d_channels_init(struct s4d_channels *ch, const struct s4d_algorithm *algorithm,
                        const struct s4d_layout *layout, int members, int n);
-/* Adds the way from device a to device b to a channel's path (nothing when they are the same). On a
- * fabric with rails it enters b's node through the NIC of the number that it left a's through. */
-void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b);
+/* Ends of edges are devices; a switch of a node; and a device again as the leaf of a tree in which
+ * it also has an inner place (S4D_LEAF of a leaf is the device). */
+#define S4D_LEAF(device) (-1 - (device))
+/* The switch with this number among the node's ends of links (its devices come first). */
+int s4d_switch_end(const struct s4d_cluster *c, int node, int local);
+/* The device of an end that is not a switch, in either place. */
+int s4d_end_device(int end);
+/* The way between two different ends, appended to path. On a fabric with rails it enters the second
+ * one's node through the NIC of the number that it left the first one's through. */
+void s4d_edge_path(const struct s4d_cluster *c, int from, int to, struct s4d_path *path);
+/* Adds an edge and its path to a channel (nothing when the ends are the same); or both directions
+ * of one in a tree. */
+void s4d_channel_edge(struct s4d_channel *channel, const struct s4d_cluster *c, int from, int to);
+void s4d_channel_both_ways(struct s4d_channel *channel, const struct s4d_cluster *c, int child,
+                           int parent);
 /* What the channels' paths need when nothing else runs, in seconds for each byte of the
  * collective's volume: the tightest link's share of it, over its capacity. */
 double s4d_channels_s_per_B(const struct s4d_channels *ch, const struct s4d_cluster *c);

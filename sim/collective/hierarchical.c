@@ -99,6 +99,7 @@ const struct s4d_algorithm s4d_hierarchical = {
     .summary = "rings in the nodes, then rings between members of one number, one after the other",
     .source = "Cho et al., BlueConnect, MLSys 2019",
     .supports = supports,
+    .order = S4D_AROUND,
     .channels = channels,
     .cost = cost,
 };

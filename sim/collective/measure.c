@@ -12,6 +12,7 @@
 struct run {
     const struct s4d_measurement *m;
     const struct s4d_system *system;
+    struct s4d_stepwise *stepwise; /* NULL: coupled flows */
     struct s4d_engine *engine;
     const double *bytes;
     int n, at; /* sizes, the one that runs */
@@ -33,22 +34,34 @@ static void start_size(struct run *r);
 
 static void start_phase(struct group *g);
 
+static void group_ended(struct group *g)
+{
+    struct run *r = g->run;
+    struct s4d_measured *result = &r->results[r->at];
+    /* The last to end is the slowest: what it writes stays. */
+    result->time_s = s4d_engine_now_s(r->engine) - r->start_s;
+    result->algorithm = g->algorithm;
+    result->cost = g->cost;
+    if (--r->groups_left == 0 && ++r->at < r->n)
+        start_size(r);
+}
+
 static void flow_ended(void *context, int tag)
 {
     struct group *g = context;
-    struct run *r = g->run;
     (void)tag;
     if (--g->flows_left > 0)
         return;
-    if (g->phase++ < g->cost.last_phase) {
+    if (g->phase++ < g->cost.last_phase)
         start_phase(g);
-        return;
-    }
-    /* The last to end is the slowest: what it writes stays. */
-    r->results[r->at] =
-        (struct s4d_measured){s4d_engine_now_s(r->engine) - r->start_s, g->algorithm, g->cost};
-    if (--r->groups_left == 0 && ++r->at < r->n)
-        start_size(r);
+    else
+        group_ended(g);
+}
+
+static void messages_ended(void *context, int group)
+{
+    struct run *r = context;
+    group_ended(&r->group[group]);
 }
 
 static void start_phase(struct group *g)
@@ -92,7 +105,11 @@ static void start_size(struct run *r)
         g->cost =
             g->flows->algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, r->bytes[r->at]);
         g->phase = g->cost.first_phase;
-        s4d_engine_timer(r->engine, r->start_s + g->cost.latency_s, latency_paid, g, 0);
+        if (r->stepwise)
+            s4d_stepwise_start(r->stepwise, r->engine, i, g->flows, r->m->op, &g->cost,
+                               messages_ended, r);
+        else
+            s4d_engine_timer(r->engine, r->start_s + g->cost.latency_s, latency_paid, g, 0);
     }
 }
 
@@ -129,7 +146,7 @@ static unsigned allowed(const struct s4d_measurement *m)
 static void simulate(struct run *r)
 {
     const struct s4d_system *s = r->system;
-    r->engine = s4d_system_engine(s);
+    r->engine = r->stepwise ? s4d_stepwise_engine(r->stepwise) : s4d_system_engine(s);
     r->group = s4d_calloc((size_t)s->n_groups, sizeof *r->group);
     for (int i = 0; i < s->n_groups; i++)
         r->group[i] = (struct group){.run = r, .class = &s->groups[i]};
@@ -138,6 +155,24 @@ static void simulate(struct run *r)
     S4D_ASSERT(r->at == r->n, "%d of %d sizes simulated", r->at, r->n);
     free(r->group);
     s4d_engine_destroy(r->engine);
+}
+
+static int simulate_stepwise(struct run *r, struct s4d_error *err)
+{
+    struct s4d_message_count sum = {0};
+    r->stepwise = s4d_stepwise_create(r->system, &r->m->grid, r->m->stepwise);
+    for (int i = 0; i < r->n; i++) {
+        struct s4d_message_count *sent = &r->results[i].sent;
+        s4d_stepwise_count(r->stepwise, r->m->stream, r->m->op, r->bytes[i], r->m->algorithm, 1,
+                           sent);
+        sum.messages += sent->messages;
+        sum.most_passes = sent->most_passes > sum.most_passes ? sent->most_passes : sum.most_passes;
+    }
+    int rc = s4d_stepwise_check(&sum, err);
+    if (rc == 0)
+        simulate(r);
+    s4d_stepwise_free(r->stepwise);
+    return rc;
 }
 
 static void describe(const struct s4d_system *s, const struct s4d_measurement *m,
@@ -168,11 +203,16 @@ int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes,
     struct s4d_program program = {.grid = m->grid, .ops = make_ops(m, bytes, n), .n_ops = n};
     program.stream_length[m->stream] = n;
     struct s4d_system s;
-    int rc = s4d_system_create(&s, &cluster, &program, allowed(m), m->fold, err);
+    int rc = s4d_system_create(&s, &cluster, &program, allowed(m), m->fold && !m->stepwise, err);
     if (rc == 0) {
         struct run r = {.m = m, .system = &s, .bytes = bytes, .n = n, .results = results};
         describe(&s, m, system);
-        simulate(&r);
+        for (int i = 0; i < n; i++)
+            results[i] = (struct s4d_measured){0};
+        if (m->stepwise)
+            rc = simulate_stepwise(&r, err);
+        else
+            simulate(&r);
         s4d_system_free(&s);
     }
     free(program.ops);

@@ -7,6 +7,7 @@
 #include "schedule/program.h" /* for: enum s4d_stream */
 #include "sim/collective.h"
 #include "sim/scenario.h"
+#include "sim/stepwise.h"
 
 struct s4d_measurement {
     const struct s4d_machine *machine;
@@ -16,12 +17,14 @@ struct s4d_measurement {
     const struct s4d_algorithm *algorithm; /* NULL: the library's choice by size */
     bool fold;
     const struct s4d_scenario *scenario; /* where it runs, what differs there; NULL: plain */
+    int stepwise;                        /* message by message (sim/stepwise.h); unfolded */
 };
 
 struct s4d_measured {
     double time_s; /* from the common start to the end of the slowest group */
     int algorithm; /* index into s4d_algorithms, of the slowest group, as is cost */
     struct s4d_cost cost;
+    struct s4d_message_count sent; /* stepwise */
 };
 
 struct s4d_measured_system {
@@ -32,7 +35,8 @@ struct s4d_measured_system {
 };
 
 /* bytes: n sizes as nccl-tests counts them; results: n. Creates an engine in this process. 0, or
- * -1: the machine is too small (65), the algorithm does not do this operation (64). */
+ * -1: the machine is too small (65), the algorithm does not do this operation (64), stepwise has
+ * too many messages (65). */
 int s4d_measure_collective(const struct s4d_measurement *m, const double *bytes, int n,
                            struct s4d_measured *results, struct s4d_measured_system *system,
                            struct s4d_error *err);

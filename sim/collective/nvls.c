@@ -43,22 +43,16 @@ static bool possible(const struct s4d_cluster *c, const struct s4d_layout *layou
     return layout->fewest >= m->library.nvls.least_members.value;
 }
 
-static void both_ways(struct s4d_channel *to, const struct s4d_cluster *c, int a, int b)
-{
-    s4d_channel_edge(to, c, a, b);
-    s4d_channel_edge(to, c, b, a);
-}
-
-/* Sum and copies in node k for one head. */
+/* Sum and copies in node k for one head: every member as a leaf below the switch, and the switch
+ * below the head. */
 static void in_node(struct s4d_channel *to, const struct s4d_cluster *c,
                     const struct s4d_layout *layout, int k, int head)
 {
-    int per = c->machine->node.devices, hub = common_hub(&c->machine->node);
-    for (int i = 0; i <= s4d_layout_count(layout, k); i++) {
-        int member = s4d_layout_member(layout, k, head + i); /* the head twice */
-        s4d_cluster_route_in_node(c, member / per, member % per, hub, &to->path);
-        s4d_cluster_route_in_node(c, member / per, hub, member % per, &to->path);
-    }
+    int top = s4d_layout_member(layout, k, head), node = top / c->machine->node.devices;
+    int hub = s4d_switch_end(c, node, common_hub(&c->machine->node));
+    for (int i = 0; i < s4d_layout_count(layout, k); i++)
+        s4d_channel_both_ways(to, c, S4D_LEAF(s4d_layout_member(layout, k, head + i)), hub);
+    s4d_channel_both_ways(to, c, hub, top);
 }
 
 static int channels(const struct s4d_cluster *c, const int *devices, int n,
@@ -79,9 +73,9 @@ static int channels(const struct s4d_cluster *c, const int *devices, int n,
             int up = s4d_tree_parent(k, layout.nodes);
             in_node(to, c, &layout, k, head);
             if (up >= 0)
-                both_ways(to, c,
-                          s4d_layout_member(&layout, s4d_tree_name(k, layout.nodes, tree), head),
-                          s4d_layout_member(&layout, s4d_tree_name(up, layout.nodes, tree), head));
+                s4d_channel_both_ways(
+                    to, c, s4d_layout_member(&layout, s4d_tree_name(k, layout.nodes, tree), head),
+                    s4d_layout_member(&layout, s4d_tree_name(up, layout.nodes, tree), head));
         }
         s4d_path_merge(&to->path);
     }
@@ -131,6 +125,7 @@ const struct s4d_algorithm s4d_nvls = {
     .summary = "the node's switch adds and copies; a double binary tree between nodes",
     .source = "NVLS and NVLSTree of NCCL (src/graph/tuning.cc); volumes counted link by link",
     .supports = supports,
+    .order = S4D_ALONG,
     .channels = channels,
     .cost = cost,
 };

@@ -63,6 +63,7 @@ const struct s4d_algorithm s4d_pairwise = {
     .summary = "one message from every member to every other, all at once",
     .source = "nccl-tests, alltoall",
     .supports = all_to_all,
+    .order = S4D_AT_ONCE,
     .channels = every_pair,
     .cost = cost,
 };
@@ -72,6 +73,7 @@ const struct s4d_algorithm s4d_shift = {
     .summary = "one message from every member to the next, all at once",
     .source = "nccl-tests, sendrecv",
     .supports = send_recv,
+    .order = S4D_AT_ONCE,
     .channels = to_the_next,
     .cost = cost,
 };

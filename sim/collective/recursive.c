@@ -59,6 +59,7 @@ const struct s4d_algorithm s4d_recursive = {
     .summary = "log2 p exchanges of halved, then doubled parts; powers of two",
     .source = "Thakur, Rabenseifner, Gropp 2005",
     .supports = supports,
+    .order = S4D_AT_ONCE,
     .channels = channels,
     .cost = cost,
 };

@@ -85,6 +85,7 @@ const struct s4d_algorithm s4d_ring = {
         "p - 1 steps around a ring (all-reduce: twice), as many rings as links and NICs allow",
     .source = "Patarasuk and Yuan 2009; channels and constants as NCCL's (src/graph)",
     .supports = supports,
+    .order = S4D_AROUND,
     .channels = channels,
     .cost = cost,
 };

@@ -33,12 +33,6 @@ int s4d_tree_name(int i, int n, int tree)
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;
 }
 
-static void both_ways(struct s4d_channel *channel, const struct s4d_cluster *c, int a, int b)
-{
-    s4d_channel_edge(channel, c, a, b);
-    s4d_channel_edge(channel, c, b, a);
-}
-
 static void across_nodes(const struct s4d_cluster *c, const struct s4d_layout *layout, int members,
                          struct s4d_channels *out)
 {
@@ -49,12 +43,13 @@ static void across_nodes(const struct s4d_cluster *c, const struct s4d_layout *l
         int head = channel / 2, tree = channel % 2;
         for (int k = 0; k < nodes; k++) {
             for (int i = 1; i < s4d_layout_count(layout, k); i++)
-                both_ways(to, c, s4d_layout_member(layout, k, head + i - 1),
-                          s4d_layout_member(layout, k, head + i));
+                s4d_channel_both_ways(to, c, s4d_layout_member(layout, k, head + i),
+                                      s4d_layout_member(layout, k, head + i - 1));
             if (s4d_tree_parent(k, nodes) >= 0)
-                both_ways(to, c, s4d_layout_member(layout, s4d_tree_name(k, nodes, tree), head),
-                          s4d_layout_member(
-                              layout, s4d_tree_name(s4d_tree_parent(k, nodes), nodes, tree), head));
+                s4d_channel_both_ways(
+                    to, c, s4d_layout_member(layout, s4d_tree_name(k, nodes, tree), head),
+                    s4d_layout_member(layout, s4d_tree_name(s4d_tree_parent(k, nodes), nodes, tree),
+                                      head));
         }
     }
 }
@@ -72,7 +67,7 @@ static void in_node(const struct s4d_cluster *c, const struct s4d_layout *layout
                 from = rings->order[r * members + from];
                 to = rings->order[r * members + to];
             }
-            both_ways(&out->channel[r], c, layout->member[from], layout->member[to]);
+            s4d_channel_both_ways(&out->channel[r], c, layout->member[to], layout->member[from]);
         }
 }
 
@@ -109,6 +104,7 @@ const struct s4d_algorithm s4d_tree = {
     .summary = "up and down two complementary binary trees over the nodes, chains inside them",
     .source = "Sanders, Speck, Traeff 2009; channels and constants as NCCL's (src/graph)",
     .supports = supports,
+    .order = S4D_ALONG,
     .channels = channels,
     .cost = cost,
 };

@@ -129,3 +129,21 @@ PY
     sed 's/all_reduce_perf/gather_perf/' $sample/table.txt > "$BATS_TEST_TMPDIR/gather.txt"
     refused 65 "got 'gather'" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/gather.txt"
 }
+
+# Rings alone differ by rounding; a chain of seven edges in 16 messages fills in 6/16 of its transfer.
+@test "collective: message by message" {
+    ring=$(collective --machine $single --op all_gather --ranks 8 -b 1M -e 1M --stepwise --json)
+    awk -v d="$(field difference <<< "$ring")" 'BEGIN { exit !(d < 1e-5 && d > -1e-5) }'
+    [ "$(field messages <<< "$ring")" -eq 896 ] # 8 edges, 7 steps, 16 passes
+    [ "$(field passes <<< "$ring")" = 16 ]
+    collective --machine $single --op broadcast --ranks 8 -b 1M -e 1M --stepwise=16 --json |
+        field difference | awk '{ exit !($1 > .31 && $1 < .375) }'
+    collective --machine $single --op broadcast --ranks 8 -b 1M -e 1M --stepwise=64 |
+        grep -qE ' chain +- +[0-9.]+ +[78]\.[0-9]+ +64 +448$'
+    refused 65 "expected at most 4194304 messages, found 33546240" --machine $single \
+        --op all_reduce --ranks 4096 -b 1M -e 1M --stepwise=1
+    refused 64 "--stepwise: expected an integer in [1, 65536], got '0'" --machine $single \
+        --op all_reduce --ranks 4 --stepwise=0
+    refused 64 "--stepwise: expected an integer" --machine $single --op all_reduce --ranks 4 --stepwise=all
+    refused 64 "found '16'" --machine $single --op all_reduce --ranks 4 --stepwise 16
+}

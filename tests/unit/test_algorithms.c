@@ -40,8 +40,8 @@ static double measured_s(const struct s4d_measurement *m, double bytes)
 static double measured_lone_s(const struct s4d_machine *m, enum s4d_op_kind op, int p,
                               const struct s4d_algorithm *a, double bytes)
 {
-    struct s4d_measurement one = {m,    op,  s4d_grid_make(1, 1, p, 1), S4D_STREAM_Z_GATHER, a,
-                                  true, NULL};
+    struct s4d_measurement one = {m,    op, s4d_grid_make(1, 1, p, 1), S4D_STREAM_Z_GATHER, a, true,
+                                  NULL, 0};
     return measured_s(&one, bytes);
 }
 
@@ -137,7 +137,8 @@ static void test_fold(void **state)
                                       S4D_STREAM_Z_GATHER,
                                       algorithms[i],
                                       true,
-                                      NULL};
+                                      NULL,
+                                      0};
         double folded = measured_s(&one, 1e8);
         one.fold = false;
         assert_relative(folded, measured_s(&one, 1e8), 1e-9);

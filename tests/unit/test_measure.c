@@ -46,7 +46,7 @@ static struct answer simulate(struct job *job)
 static double time_s(const struct s4d_machine *m, enum s4d_op_kind op, struct s4d_grid grid,
                      enum s4d_stream stream, const struct s4d_algorithm *a, bool fold, double bytes)
 {
-    struct job job = {{m, op, grid, stream, a, fold, NULL}, {bytes}, 1};
+    struct job job = {{m, op, grid, stream, a, fold, NULL, 0}, {bytes}, 1};
     return simulate(&job).results[0].time_s;
 }
 
@@ -185,10 +185,10 @@ static void test_sizes(void **state)
     (void)state;
     struct s4d_machine m;
     load_quad(&m, 64);
-    struct job job = {
-        {&m, S4D_OP_ALL_REDUCE, s4d_grid_make(1, 4, 64, 1), S4D_STREAM_Z_GATHER, NULL, true, NULL},
-        {1e3, 1e6, 4e9},
-        SIZES};
+    struct job job = {{&m, S4D_OP_ALL_REDUCE, s4d_grid_make(1, 4, 64, 1), S4D_STREAM_Z_GATHER, NULL,
+                       true, NULL, 0},
+                      {1e3, 1e6, 4e9},
+                      SIZES};
     struct answer all = simulate(&job);
     assert_int_equal(all.system.groups, 4);
     assert_int_equal(all.system.members, 64);
@@ -212,13 +212,18 @@ static void test_refused(void **state)
     struct s4d_measured_system system;
     double bytes = 1e6;
     load_quad(&m, 2);
-    struct s4d_measurement tree = {
-        &m,  S4D_OP_ALL_GATHER, s4d_grid_make(1, 1, 8, 1), S4D_STREAM_Z_GATHER, &s4d_tree, true,
-        NULL};
+    struct s4d_measurement tree = {&m,
+                                   S4D_OP_ALL_GATHER,
+                                   s4d_grid_make(1, 1, 8, 1),
+                                   S4D_STREAM_Z_GATHER,
+                                   &s4d_tree,
+                                   true,
+                                   NULL,
+                                   0};
     assert_int_equal(s4d_measure_collective(&tree, &bytes, 1, &result, &system, &err), -1);
     assert_int_equal(err.exit, S4D_EXIT_USAGE);
     struct s4d_measurement large = {
-        &m, S4D_OP_ALL_GATHER, s4d_grid_make(1, 1, 9, 1), S4D_STREAM_Z_GATHER, NULL, true, NULL};
+        &m, S4D_OP_ALL_GATHER, s4d_grid_make(1, 1, 9, 1), S4D_STREAM_Z_GATHER, NULL, true, NULL, 0};
     assert_int_equal(s4d_measure_collective(&large, &bytes, 1, &result, &system, &err), -1);
     assert_int_equal(err.exit, S4D_EXIT_DATA);
     s4d_machine_free(&m);
