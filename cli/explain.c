@@ -16,7 +16,7 @@ const struct s4d_option s4d_explain_options[] = {
      .type = S4D_OPT_FLAG,
      .offset = AT(explain),
      .help = "add what bounds the iteration: its critical path by stream and op, and the links "
-             "that hold up each stream"},
+             "that hold up each stream; and the terms of the analytical models beside it"},
     {.name = "critical-path",
      .argument = "FILE",
      .type = S4D_OPT_TEXT,
@@ -253,4 +253,5 @@ void s4d_explain_print(const json_t *record, FILE *out)
     print_path(json_object_get(explain, "critical_path"), total_s, out);
     print_bounds(json_object_get(explain, "bounds"), total_s, out);
     print_verdict(explain, total_s, out);
+    s4d_terms_print(json_object_get(explain, "model"), out);
 }

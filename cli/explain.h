@@ -32,5 +32,7 @@ void s4d_explain_end(struct s4d_explaining *e);
 
 /* Tables of a record with "explain". */
 void s4d_explain_print(const json_t *record, FILE *out);
+/* Of sim/tune/terms.h. */
+void s4d_terms_print(const json_t *terms, FILE *out);
 
 #endif

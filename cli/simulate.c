@@ -8,6 +8,7 @@
 #include "cli/explain.h"
 #include "cli/run_options.h"
 #include "cli/stepwise.h"
+#include "sim/tune/terms.h"
 #include "support/record.h"
 #include "support/units.h"
 
@@ -80,7 +81,7 @@ static void print_inputs(const json_t *r)
            get(r, "global_batch"), get(r, "micro_batches"), get(r, "micro_batch"),
            text_of(r, "precision"), text_of(r, "recompute"), text_of(r, "overlap"));
     if (automatic)
-        printf("# grid chosen: %.0f divide, %.0f may fit, the %.0f best by an alpha-beta estimate "
+        printf("# grid chosen: %.0f divide, %.0f may fit, the %.0f best by the model "
                "simulated\n",
                get(automatic, "candidates"), get(automatic, "feasible"),
                get(automatic, "simulated"));
@@ -145,19 +146,22 @@ static int print(const struct s4d_simulation *s, const struct s4d_result *result
                  bool json, int argc, char **argv, struct s4d_error *err)
 {
     json_t *record = s4d_simulation_record(s, result), *provenance = s4d_provenance(argc, argv);
-    int rc = 0;
+    json_t *terms = summary ? s4d_terms_record(s, result, err) : NULL;
+    int rc = summary && !terms ? -1 : 0;
     if (s->stepwise)
         json_object_set_new(record, "stepwise",
                             s4d_stepwise_record(result->stepwise_time_s,
                                                 result->run.iteration_time_s, &result->sent));
-    if (summary)
+    if (terms) {
+        json_object_set_new(summary, "model", terms);
         json_object_set(record, "explain", summary);
+    }
     if (!getenv("SOURCE_DATE_EPOCH")) /* the one number that differs between two runs */
         json_object_set_new(provenance, "sim", json_pack("{s:f}", "wall_s", result->wall_s));
-    if (json) {
+    if (rc == 0 && json) {
         json_object_set(record, "provenance", provenance);
         rc = s4d_record_write(record, stdout, err);
-    } else {
+    } else if (rc == 0) {
         s4d_provenance_print(provenance, stdout);
         print_human(record);
         if (summary)

@@ -3,7 +3,7 @@
  *
  * A finished simulation is a line of the records' file at once; a rerun takes it from there. Its
  * key is a hash of machine, workload, options, model version and program, as a figure's. */
-#include <math.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +234,18 @@ static void warn_short_list(const struct tune *t)
                  t->now.n);
 }
 
+/* Before anything is simulated. */
+static int check_records(const struct tune *t, struct s4d_error *err)
+{
+    FILE *out = t->now.n > 0 ? fopen(t->c->records, "a") : NULL;
+    if (t->now.n > 0 && !out)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, t->c->records, "cannot be written: %s",
+                        strerror(errno));
+    if (out)
+        fclose(out);
+    return 0;
+}
+
 /* 0, or -1 with *err: no configuration, or a file that cannot be written. */
 static int tune_gpus(struct tune *t, int gpus, struct s4d_error *err)
 {
@@ -243,6 +255,8 @@ static int tune_gpus(struct tune *t, int gpus, struct s4d_error *err)
     if (s4d_space_rank(&t->now.space, &t->now.ranking, err))
         return -1;
     t->now.n = s4d_tune_pick(&t->now.ranking, t->c->simulate, t->c->variants, &t->now.tuned);
+    if (check_records(t, err))
+        return -1;
     warn_short_list(t);
     t->finished = t->now.resumed = take_finished(t);
     struct s4d_tune_watch watch = {on_finished, t};
@@ -313,9 +327,15 @@ static int run_all(struct tune *t, const int *gpus, int n, struct s4d_error *err
             for (int j = 0; j < t->now.n; j++)
                 died += t->now.tuned[j].fault.exit != S4D_EXIT_OK;
             if (t->c->json) {
-                json_object_set(record, "provenance", t->provenance);
+                json_t *provenance = json_copy(t->provenance);
+                if (!getenv("SOURCE_DATE_EPOCH")) /* what differs between two runs */
+                    json_object_set_new(provenance, "tune",
+                                        json_pack("{s:f}", "ranking_s", t->now.ranking.ranking_s));
+                json_object_set_new(record, "provenance", provenance);
                 rc = s4d_record_write(record, stdout, err);
             } else {
+                if (i == 0)
+                    s4d_provenance_print(t->provenance, stdout);
                 s4d_tune_print(&t->now, t->c->top, stdout);
             }
             json_array_append_new(scaling, record);
@@ -349,8 +369,6 @@ static int tune(struct config *c, int argc, char **argv, struct s4d_error *err)
             rc = s4d_program_hash(t.program, err) || s4d_records_read(&t.records, c->records, err);
             if (rc == 0) {
                 s4d_stop_keeps(c->records);
-                if (!c->json)
-                    s4d_provenance_print(t.provenance, stdout);
                 rc = run_all(&t, gpus, n, err);
             }
             s4d_records_free(&t.records);

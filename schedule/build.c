@@ -278,8 +278,8 @@ static int check_length(const struct s4d_program *p, struct s4d_error *err)
     return s4d_hint(err, "a larger --micro-batch, or a grid with more z or data");
 }
 
-int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct s4d_grid *grid,
-              const struct s4d_options *options, struct s4d_error *err)
+static int build(struct s4d_program *p, const struct s4d_model *model, const struct s4d_grid *grid,
+                 const struct s4d_options *options, bool ordered, struct s4d_error *err)
 {
     *p = (struct s4d_program){
         .model = *model, .grid = *grid, .options = *options, .arena_bytes = {-1, -1}};
@@ -300,7 +300,21 @@ int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct
     declare_scalars(&b);
     emit_iteration(&b, &s);
     s4d_place_gathers(&b);
-    s4d_order(p, b.edges, b.n_edges);
+    if (ordered)
+        s4d_order(p, b.edges, b.n_edges);
     s4d_builder_fini(&b);
     return 0;
+}
+
+int s4d_build(struct s4d_program *p, const struct s4d_model *model, const struct s4d_grid *grid,
+              const struct s4d_options *options, struct s4d_error *err)
+{
+    return build(p, model, grid, options, true, err);
+}
+
+int s4d_build_list(struct s4d_program *p, const struct s4d_model *model,
+                   const struct s4d_grid *grid, const struct s4d_options *options,
+                   struct s4d_error *err)
+{
+    return build(p, model, grid, options, false, err);
 }

@@ -16,6 +16,11 @@ int s4d_build(struct s4d_program *program, const struct s4d_model *model,
               const struct s4d_grid *grid, const struct s4d_options *options,
               struct s4d_error *err);
 
+/* The same list of ops without positions and waits, for those who only count. */
+int s4d_build_list(struct s4d_program *program, const struct s4d_model *model,
+                   const struct s4d_grid *grid, const struct s4d_options *options,
+                   struct s4d_error *err);
+
 /* The most micro-batches of an iteration that a program of this model may have. */
 int s4d_most_micro_batches(const struct s4d_model *model);
 

@@ -17,7 +17,7 @@ static int build(struct s4d_program *p, const struct s4d_model *model, const str
     o.micro_batch = b;
     o.global_batch = MICRO_BATCHES * Z * DATA * b;
     o.cached_layers = 0;
-    return s4d_build(p, &m, &g, &o, err);
+    return s4d_build_list(p, &m, &g, &o, err);
 }
 
 int s4d_counts_create(struct s4d_counts *c, const struct s4d_model *model,

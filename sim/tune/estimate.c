@@ -12,7 +12,7 @@ const char *const s4d_term_names[S4D_TERMS] = {
 };
 
 struct making {
-    struct s4d_passes *passes;
+    struct s4d_batch_passes *passes;
     const struct s4d_estimator *e;
     const struct s4d_counts *c;
     const struct s4d_grid *grid;
@@ -175,7 +175,7 @@ static void add_collective(const struct making *k, struct s4d_pass *pass, struct
 
 /* --- passes --------------------------------------------------------------------------------- */
 
-static struct s4d_pass *pass_of(struct s4d_passes *passes, const struct s4d_op *op)
+static struct s4d_pass *pass_of(struct s4d_batch_passes *passes, const struct s4d_op *op)
 {
     struct s4d_pass *row = op->label.layer < 0 ? passes->outside : passes->layer;
     return op->label.phase == S4D_PHASE_FORWARD     ? &row[S4D_PASS_FORWARD]
@@ -183,12 +183,16 @@ static struct s4d_pass *pass_of(struct s4d_passes *passes, const struct s4d_op *
                                                     : &row[S4D_PASS_BACKWARD];
 }
 
-/* The second of the two micro-batches stands for all: it adds to the gradients. */
+/* Kernels that do the same work whatever z and data are. */
+static bool is_common(const struct s4d_op *op)
+{
+    enum s4d_op_class c = s4d_op_kinds[op->kind].op_class;
+    return c != S4D_CLASS_COLLECTIVE && op->label.micro_batch >= 0 && !is_shard_op(op);
+}
+
 static void add_op(struct making *k, int at)
 {
     struct s4d_op op = s4d_counts_op(k->c, at, k->options->micro_batch);
-    if (op.label.micro_batch == 0)
-        return;
     bool once = op.label.micro_batch < 0;
     struct s4d_pass *pass = once ? NULL : pass_of(k->passes, &op);
     struct s4d_estimate *sum = once ? &k->passes->once : &k->passes->micro_batch;
@@ -206,15 +210,31 @@ static void add_op(struct making *k, int at)
     }
 }
 
-void s4d_passes_make(struct s4d_passes *passes, const struct s4d_estimator *e,
-                     const struct s4d_counts *c, const struct s4d_grid *grid,
-                     const struct s4d_options *options)
+/* The second of the two micro-batches stands for all: it adds to the gradients. */
+static void add_ops(struct s4d_batch_passes *passes, const struct s4d_estimator *e,
+                    const struct s4d_counts *c, const struct s4d_grid *grid,
+                    const struct s4d_options *options, bool common)
 {
-    *passes = (struct s4d_passes){.gradient_s = 0};
     struct making k = {passes, e, c, grid, options, .view = c->one};
     k.view.grid = *grid;
     for (int i = 0; i < c->one.n_ops; i++)
-        add_op(&k, i);
+        if (c->one.ops[i].label.micro_batch != 0 && is_common(&c->one.ops[i]) == common)
+            add_op(&k, i);
+}
+
+void s4d_passes_common(struct s4d_batch_passes *passes, const struct s4d_estimator *e,
+                       const struct s4d_counts *c, const struct s4d_grid *grid,
+                       const struct s4d_options *options)
+{
+    *passes = (struct s4d_batch_passes){.gradient_s = 0};
+    add_ops(passes, e, c, grid, options, true);
+}
+
+void s4d_passes_complete(struct s4d_batch_passes *passes, const struct s4d_estimator *e,
+                         const struct s4d_counts *c, const struct s4d_grid *grid,
+                         const struct s4d_options *options)
+{
+    add_ops(passes, e, c, grid, options, false);
     passes->gradient_s = passes->once.term_s[S4D_TERM_REDUCE_DATA];
 }
 
@@ -266,7 +286,7 @@ static struct s4d_pass sum_of(const struct s4d_pass *a, const struct s4d_pass *b
     };
 }
 
-struct s4d_estimate s4d_estimate_make(const struct s4d_passes *passes,
+struct s4d_estimate s4d_estimate_make(const struct s4d_batch_passes *passes,
                                       const struct s4d_estimator *e, const struct s4d_grid *grid,
                                       const struct s4d_options *o)
 {

@@ -44,7 +44,7 @@ struct s4d_pass {
 enum s4d_pass_kind { S4D_PASS_FORWARD, S4D_PASS_RECOMPUTE, S4D_PASS_BACKWARD, S4D_PASSES };
 
 /* The passes of a micro-batch, and what an iteration has once. */
-struct s4d_passes {
+struct s4d_batch_passes {
     struct s4d_pass layer[S4D_PASSES], outside[S4D_PASSES];
     struct s4d_estimate micro_batch, once; /* term_s alone */
     double gradient_s;                     /* the reduction over data */
@@ -56,12 +56,16 @@ struct s4d_estimator {
     struct s4d_wires *wires;
 };
 
-/* options: micro_batch and everything but cached_layers count. */
-void s4d_passes_make(struct s4d_passes *passes, const struct s4d_estimator *e,
-                     const struct s4d_counts *c, const struct s4d_grid *grid,
-                     const struct s4d_options *options);
+/* First what x, y, recompute and micro-batch determine, whatever z and data are; then, of a copy of
+ * that, the rest. options: micro_batch and everything but cached_layers count. */
+void s4d_passes_common(struct s4d_batch_passes *passes, const struct s4d_estimator *e,
+                       const struct s4d_counts *c, const struct s4d_grid *grid,
+                       const struct s4d_options *options);
+void s4d_passes_complete(struct s4d_batch_passes *passes, const struct s4d_estimator *e,
+                         const struct s4d_counts *c, const struct s4d_grid *grid,
+                         const struct s4d_options *options);
 /* options: global_batch, micro_batch, cached_layers and overlap of the grid's configuration. */
-struct s4d_estimate s4d_estimate_make(const struct s4d_passes *passes,
+struct s4d_estimate s4d_estimate_make(const struct s4d_batch_passes *passes,
                                       const struct s4d_estimator *e, const struct s4d_grid *grid,
                                       const struct s4d_options *options);
 

@@ -96,7 +96,7 @@ static void build(struct s4d_program *p, const struct s4d_footprints *f,
     o.micro_batch = 1;
     o.global_batch = key->batches * g.size[S4D_Z] * g.size[S4D_DATA];
     o.cached_layers = cached;
-    S4D_ASSERT(s4d_build(p, &m, &g, &o, &err) == 0, "%s: %s", err.where, err.text);
+    S4D_ASSERT(s4d_build_list(p, &m, &g, &o, &err) == 0, "%s: %s", err.where, err.text);
 }
 
 static struct s4d_outline *make_outline(const struct s4d_footprints *f,
@@ -153,27 +153,44 @@ struct sized {
     int n, cached;      /* cached layers of base */
 };
 
+/* A storage's bytes with one and with two sequences. */
+struct named {
+    const char *name;
+    double one, two;
+};
+
 struct s4d_footprint_rows {
     struct s4d_footprints *f;
     const struct s4d_counts *c;
     const struct s4d_param *matrix[MATRICES];
     int n_matrices;
+    /* Persistent: for each sharded element, for each replicated one, and besides. */
+    double sharded_bytes, replicated_bytes, fixed_bytes;
+    struct named *named;
+    int n_named, cap_named;
     struct sized *sized;
     int n, cap;
 };
 
-struct s4d_footprint_rows *s4d_footprint_rows_create(struct s4d_footprints *f,
-                                                     const struct s4d_counts *c)
+enum { ALIGN = 256 }; /* schedule/plan.c */
+
+static void count_persistent(struct s4d_footprint_rows *r)
 {
-    struct s4d_footprint_rows *r = s4d_calloc(1, sizeof *r);
-    r->f = f;
-    r->c = c;
-    for (int i = 0; i < c->one.n_params; i++)
-        if (c->one.params[i].sharded_z) {
-            S4D_ASSERT(r->n_matrices < MATRICES, "more than %d matrices in a layer", MATRICES);
-            r->matrix[r->n_matrices++] = &c->one.params[i];
-        }
-    return r;
+    const struct s4d_program *p = &r->c->one;
+    double sharded = (double)s4d_flat_elements(r->c, true, 1, p->grid.size[S4D_Z]),
+           replicated = (double)s4d_flat_elements(r->c, false, 1, 1);
+    for (int i = 0; i < p->n_storages; i++) {
+        const struct s4d_storage *s = &p->storages[i];
+        if (!s->persistent || s->place != S4D_DEVICE)
+            continue;
+        bool flat = s->role == S4D_ROLE_MASTER || s->role == S4D_ROLE_MOMENT ||
+                    s->role == S4D_ROLE_GRADIENT || s->role == S4D_ROLE_PARAMETER;
+        r->fixed_bytes += flat ? ALIGN : (double)s->bytes + ALIGN;
+        if (flat && strstr(s->name, ".replicated"))
+            r->replicated_bytes += (double)s->bytes / replicated;
+        else if (flat)
+            r->sharded_bytes += (double)s->bytes / sharded;
+    }
 }
 
 void s4d_footprint_rows_free(struct s4d_footprint_rows *r)
@@ -182,6 +199,7 @@ void s4d_footprint_rows_free(struct s4d_footprint_rows *r)
         free(r->sized[i].base);
         free(r->sized[i].slope);
     }
+    free(r ? r->named : NULL);
     free(r ? r->sized : NULL);
     free(r);
 }
@@ -194,36 +212,78 @@ static int matrix_of(const struct s4d_footprint_rows *r, const char *name)
     s4d_bug(__FILE__, __LINE__, name, "no such matrix");
 }
 
-/* The greatest size of the storages of this name, of one and of two sequences. */
-static void bytes_of(const struct s4d_counts *c, const char *name, double *one, double *two)
+static const struct named *named(const struct s4d_footprint_rows *r, const char *name)
 {
-    *one = *two = 0;
-    for (int i = 0; i < c->one.n_storages; i++)
-        if (strcmp(c->one.storages[i].name, name) == 0 && (double)c->two.storages[i].bytes > *two) {
-            *one = (double)c->one.storages[i].bytes;
-            *two = (double)c->two.storages[i].bytes;
-        }
-    S4D_ASSERT(*two > 0, "no storage %s", name);
+    for (int i = 0; i < r->n_named; i++)
+        if (strcmp(r->named[i].name, name) == 0)
+            return &r->named[i];
+    return NULL;
 }
 
-enum { ALIGN = 256 }; /* schedule/plan.c */
-
-static void add_depth(const struct s4d_footprint_rows *r, struct depth *d,
-                      const struct s4d_storage_kind *kind, double count)
+/* Each name once, with the greatest size of the storages that have it. */
+static void collect_names(struct s4d_footprint_rows *r)
 {
-    double one, two;
-    if (count == 0)
-        return;
+    const struct s4d_counts *c = r->c;
+    for (int i = 0; i < c->one.n_storages; i++) {
+        struct named n = {c->one.storages[i].name, (double)c->one.storages[i].bytes,
+                          (double)c->two.storages[i].bytes};
+        struct named *have = (struct named *)named(r, n.name);
+        if (!have)
+            s4d_push(r->named, r->n_named, r->cap_named, n);
+        else if (n.two > have->two)
+            *have = n;
+    }
+}
+
+struct s4d_footprint_rows *s4d_footprint_rows_create(struct s4d_footprints *f,
+                                                     const struct s4d_counts *c)
+{
+    struct s4d_footprint_rows *r = s4d_calloc(1, sizeof *r);
+    r->f = f;
+    r->c = c;
+    for (int i = 0; i < c->one.n_params; i++)
+        if (c->one.params[i].sharded_z) {
+            S4D_ASSERT(r->n_matrices < MATRICES, "more than %d matrices in a layer", MATRICES);
+            r->matrix[r->n_matrices++] = &c->one.params[i];
+        }
+    count_persistent(r);
+    collect_names(r);
+    return r;
+}
+
+/* What a kind of storage adds to a depth: bytes with b = 1 and for a sequence more, or a matrix. */
+struct kind_size {
+    enum s4d_kind what;
+    int matrix;
+    double one, each;
+};
+
+static struct kind_size size_of_kind(const struct s4d_footprint_rows *r,
+                                     const struct s4d_storage_kind *kind)
+{
+    struct kind_size size = {.what = kind->what};
+    const struct named *n = NULL;
+    if (kind->what == S4D_KIND_BLOCK || kind->what == S4D_KIND_SHARD)
+        size.matrix = matrix_of(r, kind->name);
+    else if (kind->what == S4D_KIND_ACTIVATION || kind->what == S4D_KIND_INPUT)
+        n = named(r, kind->name);
+    size.one = n ? n->one + ALIGN : 0;
+    size.each = n ? n->two - n->one : 0;
+    S4D_ASSERT(n || kind->what != S4D_KIND_ACTIVATION, "no storage %s", kind->name);
+    return size;
+}
+
+static void add_depth(struct depth *d, const struct kind_size *kind, double count)
+{
     switch (kind->what) {
     case S4D_KIND_BLOCK:
-        d->blocks[matrix_of(r, kind->name)] += count;
+        d->blocks[kind->matrix] += count;
         return;
     case S4D_KIND_SHARD:
-        d->shards[matrix_of(r, kind->name)] += count;
+        d->shards[kind->matrix] += count;
         return;
     case S4D_KIND_INPUT:
-        bytes_of(r->c, kind->name, &one, &two);
-        d->input += count * (two - one) / 2; /* of the two micro-batches of the counts */
+        d->input += count * kind->each / 2; /* of the two micro-batches of the counts */
         return;
     case S4D_KIND_MESSAGE:
     case S4D_KIND_MESSAGE_LAYER:
@@ -231,24 +291,29 @@ static void add_depth(const struct s4d_footprint_rows *r, struct depth *d,
         d->message[kind->what - S4D_KIND_MESSAGE] += count;
         return;
     case S4D_KIND_ACTIVATION:
-        bytes_of(r->c, kind->name, &one, &two);
-        d->one += count * (one + ALIGN);
-        d->each += count * (two - one);
+        d->one += count * kind->one;
+        d->each += count * kind->each;
         return;
     }
 }
 
-/* Row i of the outline for a model of so many layers: as many cached as in the outline, and for one
+/* The outline's rows for a model of so many layers: as many cached as in the outline, and for one
  * more that is cached. */
-static void size_row(const struct s4d_footprint_rows *r, const struct s4d_outline *o, int i,
-                     struct depth *base, struct depth *slope)
+static struct sized make_sized(const struct s4d_footprint_rows *r, const struct s4d_outline *o)
 {
-    int more = r->f->model->num_layers - o->layers;
+    struct sized s = {.outline = o, .n = o->n_rows, .cached = CACHED_LAYERS};
+    double more = r->f->model->num_layers - o->layers;
+    s.base = s4d_calloc((size_t)o->n_rows, sizeof *s.base);
+    s.slope = s4d_calloc((size_t)o->n_rows, sizeof *s.slope);
     for (int k = 0; k < o->n_kinds; k++) {
-        const struct s4d_outline_row *row = &o->row[i];
-        add_depth(r, base, &o->kind[k], row->count[k] + (double)more * row->layer[k]);
-        add_depth(r, slope, &o->kind[k], row->cached[k]);
+        struct kind_size size = size_of_kind(r, &o->kind[k]);
+        for (int i = 0; i < o->n_rows; i++) {
+            const struct s4d_outline_row *row = &o->row[i];
+            add_depth(&s.base[i], &size, row->count[k] + more * row->layer[k]);
+            add_depth(&s.slope[i], &size, row->cached[k]);
+        }
     }
+    return s;
 }
 
 static const struct sized *sized_of(struct s4d_footprint_rows *r, const struct s4d_grid *grid,
@@ -258,42 +323,19 @@ static const struct sized *sized_of(struct s4d_footprint_rows *r, const struct s
     for (int i = 0; i < r->n; i++)
         if (r->sized[i].outline == o)
             return &r->sized[i];
-    struct sized s = {.outline = o, .n = o->n_rows, .cached = CACHED_LAYERS};
-    s.base = s4d_calloc((size_t)o->n_rows, sizeof *s.base);
-    s.slope = s4d_calloc((size_t)o->n_rows, sizeof *s.slope);
-    for (int i = 0; i < o->n_rows; i++)
-        size_row(r, o, i, &s.base[i], &s.slope[i]);
+    struct sized s = make_sized(r, o);
     s4d_push(r->sized, r->n, r->cap, s);
     return &r->sized[r->n - 1];
 }
 
 /* --- one configuration ---------------------------------------------------------------------- */
 
-static double aligned(double bytes)
+static double persistent_bytes(const struct s4d_footprint_rows *r, int z)
 {
-    return (double)(((int64_t)bytes + ALIGN - 1) / ALIGN * ALIGN);
-}
-
-static double persistent_bytes(const struct s4d_counts *c, int layers, int z)
-{
-    const struct s4d_program *p = &c->one;
-    double sum = 0;
-    for (int i = 0; i < p->n_storages; i++) {
-        const struct s4d_storage *s = &p->storages[i];
-        if (!s->persistent || s->place != S4D_DEVICE)
-            continue;
-        double bytes = (double)s->bytes;
-        bool flat = s->role == S4D_ROLE_MASTER || s->role == S4D_ROLE_MOMENT ||
-                    s->role == S4D_ROLE_GRADIENT || s->role == S4D_ROLE_PARAMETER;
-        if (flat) {
-            bool sharded = !strstr(s->name, ".replicated");
-            int z0 = p->grid.size[S4D_Z];
-            bytes = bytes / (double)s4d_flat_elements(c, sharded, 1, z0) *
-                    (double)s4d_flat_elements(c, sharded, layers, z);
-        }
-        sum += aligned(bytes);
-    }
-    return sum;
+    const struct s4d_counts *c = r->c;
+    int layers = r->f->model->num_layers;
+    return r->fixed_bytes + r->sharded_bytes * (double)s4d_flat_elements(c, true, layers, z) +
+           r->replicated_bytes * (double)s4d_flat_elements(c, false, layers, z);
 }
 
 struct sizes {
@@ -345,6 +387,5 @@ double s4d_footprint_bytes(struct s4d_footprint_rows *r, const struct s4d_grid *
     }
     /* The norm's parts, two numbers from every rank of {x,y,z}, are no kind of their own. */
     double parts = 16.0 * grid->size[S4D_X] * grid->size[S4D_Y] * grid->size[S4D_Z] + ALIGN;
-    return persistent_bytes(r->c, r->f->model->num_layers, grid->size[S4D_Z]) +
-           most * (1 + S4D_PACKING) + parts;
+    return persistent_bytes(r, grid->size[S4D_Z]) + most * (1 + S4D_PACKING) + parts;
 }

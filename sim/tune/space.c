@@ -54,6 +54,13 @@ struct s4d_options s4d_choice_options(const struct s4d_space *s, const struct s4
 
 enum { RECOMPUTES = 3 };
 
+/* The passes of one micro-batch and choice of recompute, as far as z and data do not matter. */
+struct common {
+    enum s4d_recompute recompute;
+    int micro_batch;
+    struct s4d_batch_passes passes;
+};
+
 struct ranker {
     const struct s4d_space *s;
     struct s4d_ranking *r;
@@ -64,6 +71,8 @@ struct ranker {
     bool made[RECOMPUTES];
     struct s4d_counts counts[RECOMPUTES];
     struct s4d_footprint_rows *rows[RECOMPUTES];
+    struct common *common;
+    int n_common, cap_common;
 };
 
 static void make_part(struct ranker *k, const struct s4d_grid *grid, const struct s4d_options *o)
@@ -86,6 +95,25 @@ static void forget_part(struct ranker *k)
             s4d_counts_free(&k->counts[i]);
             k->made[i] = false;
         }
+    k->n_common = 0;
+}
+
+static struct s4d_batch_passes passes_of(struct ranker *k, const struct s4d_grid *grid,
+                                   const struct s4d_options *o)
+{
+    const struct s4d_counts *counts = &k->counts[o->recompute];
+    int i = 0;
+    while (i < k->n_common &&
+           (k->common[i].micro_batch != o->micro_batch || k->common[i].recompute != o->recompute))
+        i++;
+    if (i == k->n_common) {
+        struct common c = {.recompute = o->recompute, .micro_batch = o->micro_batch};
+        s4d_passes_common(&c.passes, &k->estimator, counts, grid, o);
+        s4d_push(k->common, k->n_common, k->cap_common, c);
+    }
+    struct s4d_batch_passes passes = k->common[i].passes;
+    s4d_passes_complete(&passes, &k->estimator, counts, grid, o);
+    return passes;
 }
 
 /* Of a short model the plan itself; micro-batches after the first few use the same buffers. */
@@ -124,7 +152,7 @@ static double memory_bytes(struct ranker *k, const struct s4d_grid *grid,
 
 /* Adds it where it fits. */
 static bool consider(struct ranker *k, const struct s4d_grid *grid, const struct s4d_options *o,
-                     const struct s4d_passes *passes)
+                     const struct s4d_batch_passes *passes)
 {
     struct s4d_choice c = {.grid = *grid,
                            .micro_batch = o->micro_batch,
@@ -164,9 +192,8 @@ static bool consider_caches(struct ranker *k, const struct s4d_grid *grid, struc
 {
     int levels[5], n = cache_levels(k, grid, levels);
     bool fits = false;
-    struct s4d_passes passes;
     make_part(k, grid, o);
-    s4d_passes_make(&passes, &k->estimator, &k->counts[o->recompute], grid, o);
+    struct s4d_batch_passes passes = passes_of(k, grid, o);
     for (int i = 0; i < n; i++) {
         o->cached_layers = levels[i];
         fits |= consider(k, grid, o, &passes);
@@ -351,6 +378,7 @@ int s4d_space_rank(const struct s4d_space *s, struct s4d_ranking *r, struct s4d_
     }
     s4d_progress_end();
     free(divisor);
+    free(k.common);
     s4d_footprints_free(k.footprints);
     s4d_wires_free(k.estimator.wires);
     if (r->n > 1)

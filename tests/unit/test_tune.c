@@ -59,13 +59,14 @@ static struct s4d_estimate estimate(const struct case_ *c, struct s4d_grid grid,
     struct s4d_error err;
     struct s4d_options o = c->space.options;
     struct s4d_counts counts;
-    struct s4d_passes passes;
+    struct s4d_batch_passes passes;
     struct s4d_estimator e = {&c->machine, &c->workload.model, NULL};
     o.micro_batch = b;
     e.wires = s4d_wires_create(&c->machine, s4d_grid_ranks(&grid), &err);
     if (!e.wires || s4d_counts_create(&counts, &c->workload.model, &grid, &o, &err))
         fail_msg("%s: %s", err.where, err.text);
-    s4d_passes_make(&passes, &e, &counts, &grid, &o);
+    s4d_passes_common(&passes, &e, &counts, &grid, &o);
+    s4d_passes_complete(&passes, &e, &counts, &grid, &o);
     struct s4d_estimate r = published ? s4d_estimate_published(&e, &counts, &grid, &o, NULL)
                                       : s4d_estimate_make(&passes, &e, &grid, &o);
     s4d_counts_free(&counts);

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# scale4d tune from the command line.
+
+load lib.bash
+
+tune() {
+    "$s4d" tune --records "$dir/tune.jsonl" "$@"
+}
+
+# field KEY < record
+field() {
+    python3 -c "import json,sys; print(eval('json.loads(sys.stdin.readline())' + sys.argv[1]))" "$1"
+}
+
+@test "tune ranks, simulates the best, names the winner" {
+    tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 5 > "$dir/out"
+    grep -q '^# 20 grids, 19 divide model and batch; [0-9]* configurations, [0-9]* fit; ranked in' "$dir/out"
+    grep -q '^# best: grid [0-9x]*, micro-batch [0-9]*, recompute [a-z]*, [0-2] cached layers: .* simulated' "$dir/out"
+    grep -q '^# rank correlation of model and simulation (Spearman), 5 configurations: ' "$dir/out"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 5 ]
+    # No more than two of one grid, unless asked for.
+    [ "$(grep -o '"grid": "[^"]*"' "$dir/tune.jsonl" | sort | uniq -c | sort -rn | awk 'NR == 1 { print $1 }')" -le 2 ]
+}
+
+@test "tune: a finished simulation is taken from the file, whatever else the command asks for" {
+    args=(--machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16)
+    tune "${args[@]}" --simulate 4 --json > "$dir/one"
+    tune "${args[@]}" --simulate 6 > "$dir/two"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 6 ]
+    grep -q '^# 4 of 6 were simulated before' "$dir/two"
+    tune "${args[@]}" --simulate 4 --json > "$dir/again"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 6 ]
+    [ "$(field "['configurations']" < "$dir/one")" = "$(field "['configurations']" < "$dir/again")" ]
+    # Another batch is another job.
+    tune "${args[@]::6}" --global-batch 32 --simulate 1 --json > "$dir/other"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 7 ]
+}
+
+@test "tune's times are simulate's, and its memory" {
+    tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 3 --json > "$dir/out"
+    best="['best']"
+    grid=$(field "$best['grid']" < "$dir/out")
+    "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --grid "$grid" \
+        --micro-batch "$(field "$best['micro_batch']" < "$dir/out")" \
+        --recompute "$(field "$best['recompute']" < "$dir/out")" \
+        --cache-layers "$(field "$best['cached_layers']" < "$dir/out")" --json > "$dir/sim"
+    [ "$(field "['iteration_time_s']" < "$dir/sim")" = "$(field "$best['iteration_time_s']" < "$dir/out")" ]
+    [ "$(field "['memory_peak_bytes']" < "$dir/sim")" = \
+        "$(field "$best['memory_peak_bytes']" < "$dir/out" | sed 's/\.0$//')" ]
+}
+
+@test "tune --strategy has the grids of each system" {
+    for s in fsdp:1x1x8x1 hsdp:1x1x4x2 megatron-tp:4x1x1x2; do
+        tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 0 \
+            --top 1000 --strategy "${s%:*}" > "$dir/out"
+        grep -qF " ${s#*:} " "$dir/out"
+    done
+    ! grep -E '^ +[0-9]+ [0-9]+x[0-9]*[2-9]x' "$dir/out" # y is 1
+}
+
+@test "tune --gpus N,N shows strong scaling; options fix what is not tried" {
+    tune --machine perlmutter --workload gpt-tiny --gpus 4,8 --global-batch 16 --simulate 2 \
+        --recompute none --micro-batch 1 --cache-layers 1 > "$dir/out"
+    [ "$(grep -c '^# best' "$dir/out")" -eq 2 ]
+    grep -qE '^ +4 .* 1 none .* 1\.00 +100\.0$' "$dir/out"
+    ! grep -E ' (full|selective) ' "$dir/out"
+}
+
+@test "tune: K larger than the list is said, and all are simulated" {
+    tune --machine perlmutter --workload gpt-tiny --gpus 2 --global-batch 2 --micro-batch 1 --recompute full \
+        --cache-layers 0 --simulate 50 > "$dir/out" 2> "$dir/err"
+    grep -q '^warning: --simulate 50: [0-9]* configurations of 2 GPUs fit; all [0-9]* are simulated' "$dir/err"
+    ! grep -E '^ +[0-9]+ [0-9]+x.* - +- ' "$dir/out"
+}
+
+@test "tune: nothing that divides, nothing that fits" {
+    refuses 64 "no 4D grid of 31 GPUs divides gpt-tiny and a global batch of 32" \
+        "nearest numbers of GPUs that have a grid: 16, 32" -- \
+        tune --machine perlmutter --workload gpt-tiny --gpus 31 --global-batch 32 --records "$dir/r"
+    refuses 65 "gpt-640b fits no 4D grid of 16 GPUs: the nearest, " " more than the " "use more GPUs" -- \
+        tune --machine perlmutter --workload gpt-640b --gpus 16 --global-batch 32 --records "$dir/r"
+    refuses 65 "6144 are more" -- tune --machine "$one_line" --workload gpt-tiny --gpus 6144 \
+        --global-batch 6144 --records "$dir/r"
+    [ ! -e "$dir/r" ]
+}
+
+@test "tune: bad options" {
+    refuses 64 "--machine" "not given" -- tune --workload gpt-tiny --gpus 8 --global-batch 8
+    refuses 64 "--gpus" "not given" -- tune --machine perlmutter --workload gpt-tiny --global-batch 8
+    refuses 64 "--global-batch" -- tune --machine perlmutter --workload gpt-tiny --gpus 8
+    refuses 64 "--gpus" "several with commas" -- \
+        tune --machine perlmutter --workload gpt-tiny --gpus 8,x --global-batch 8
+    refuses 64 "--gpus" -- tune --machine perlmutter --workload gpt-tiny --gpus 8,,8 --global-batch 8
+    refuses 64 "--strategy" -- \
+        tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 8 --strategy ddp
+    refuses 64 "--grid" "simulate takes a grid" -- \
+        tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 8 --grid 1x1x8x1
+    echo garbage > "$dir/r"
+    refuses 65 "$dir/r:1" -- \
+        tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 8 --records "$dir/r"
+    refuses 74 "/nowhere/r" -- tune --machine perlmutter --workload gpt-tiny --gpus 8 \
+        --global-batch 8 --simulate 1 --records /nowhere/r
+}
+
+# until FILE has N lines, or 60 s have passed.
+await_lines() {
+    for _ in $(seq 600); do
+        [ -f "$1" ] && [ "$(wc -l < "$1")" -ge "$2" ] && return
+        sleep 0.1
+    done
+    return 1
+}
+
+large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --simulate 40 --variants 9)
+
+@test "tune: Ctrl-C leaves what is finished, and the next run goes on from there" {
+    "$s4d" tune "${large[@]}" --records "$dir/tune.jsonl" -j 1 > "$dir/out" 2> "$dir/err" &
+    pid=$!
+    await_lines "$dir/tune.jsonl" 2
+    kill -INT "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 130 ]
+    grep -qF "What is finished stays in $dir/tune.jsonl" "$dir/err"
+    n=$(wc -l < "$dir/tune.jsonl")
+    python3 -c "import json,sys; [json.loads(l) for l in open(sys.argv[1])]" "$dir/tune.jsonl"
+    tune "${large[@]}" > "$dir/out"
+    grep -q "^# $n of 40 were simulated before" "$dir/out"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 40 ]
+}
+
+@test "tune: a worker that dies is reported, the others finish, and it is tried again" {
+    "$s4d" tune "${large[@]}" --records "$dir/tune.jsonl" -j 1 > "$dir/out" 2> "$dir/err" &
+    pid=$!
+    await_lines "$dir/tune.jsonl" 1
+    child=
+    while [ -z "$child" ]; do child=$(pgrep -P "$pid" | head -n 1); done
+    kill -KILL "$child"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 70 ]
+    grep -q 'failed .* ended by signal 9' "$dir/out"
+    grep -q '^# best: ' "$dir/out"
+    grep -q '^scale4d: 1 of the simulations did not end; the others did' "$dir/err"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 39 ]
+    tune "${large[@]}" > "$dir/out"
+    [ "$(wc -l < "$dir/tune.jsonl")" -eq 40 ]
+}
+
+@test "simulate --explain prints the models' terms beside the simulated times" {
+    "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 16 --grid 2x2x2x2 --global-batch 16 \
+        --explain > "$dir/out"
+    for term in gemm kernels AG,z RS,z AR,y AR,x AR,data other total; do
+        grep -qE "^$term( +[0-9.-]+){4}" "$dir/out"
+    done
+    "$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus 16 --grid 2x2x2x2 --global-batch 16 \
+        --explain --json > "$dir/out"
+    [ "$(field "['explain']['model']['terms'][2]['published_s']" < "$dir/out")" = None ]
+}
