@@ -99,7 +99,7 @@ static void forget_part(struct ranker *k)
 }
 
 static struct s4d_batch_passes passes_of(struct ranker *k, const struct s4d_grid *grid,
-                                   const struct s4d_options *o)
+                                         const struct s4d_options *o)
 {
     const struct s4d_counts *counts = &k->counts[o->recompute];
     int i = 0;

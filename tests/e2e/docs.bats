@@ -97,7 +97,7 @@ for line in open(sys.argv[2]):
     for k, mark in zip(kinds, m.groups()[1:] if m else ()):
         if mark.strip():
             told[k][m.group(1)] = mark.strip()
-open_ended = {"provenance.environment", "explain.critical_path"}
+open_ended = {"provenance.environment", "explain.critical_path", "explain.model"}
 streams = {"busy_s", "busbw_Bps"}
 def keys(value, path=""):
     if not isinstance(value, dict) or path in open_ended:
