@@ -193,13 +193,85 @@ static void test_frontier_rings(void **state)
     s4d_machine_free(&m);
 }
 
+/* Sums by the switch of a DGX H100 (18 bricks of 20.6 GB/s a device to the switch, 370.8 GB/s; NICs
+ * of 48.5; efficiency 0.85; 25 us in a node, 20.9 for each level of the tree, up and down).
+ *
+ * m members: every one sends and receives the whole data, and once more the 1/m whose head it is:
+ * (1
+ * + 1/m) n. Of 1 GiB on 8: 1.125 x 1073741824 / (0.85 x 370.8e9) + 25 us = 3857.60 us; on 6 7/6.
+ * Two nodes: a NIC carries its eighth once in each direction, half of it in either tree: n / 8 /
+ * 48.5e9 / 0.85 = 3255.7 us, less than the links' 3832.6, to which 66.8 us are added. Four nodes:
+ * an inner node of a tree has three edges, and is a leaf of the other: 2 n / 8 over its NIC,
+ * 6511.47 us, and 25 + 4 x 20.9 = 108.6 us. */
+static void test_nvls(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    const double gib = 1073741824, link_Bps = 18 * 20.6e9, nic_Bps = 48.5e9, part = 0.85;
+    load_machine(&m, "dgx-h100");
+    const struct {
+        int members;
+        double time_s, by_hand_s;
+    } rows[] = {{6, 7.0 / 6 * gib / link_Bps / part + 25e-6, 3999.55e-6},
+                {8, 9.0 / 8 * gib / link_Bps / part + 25e-6, 3857.60e-6},
+                {16, 9.0 / 8 * gib / link_Bps / part + 66.8e-6, 3899.40e-6},
+                {32, 2.0 / 8 * gib / nic_Bps / part + 108.6e-6, 6620.07e-6}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_relative(rows[i].time_s, rows[i].by_hand_s, 2e-6);
+        assert_relative(measured_lone_s(&m, S4D_OP_ALL_REDUCE, rows[i].members, &s4d_nvls, gib),
+                        rows[i].time_s, 1e-9);
+    }
+    /* The library's choice, where it is the fastest. */
+    assert_relative(measured_lone_s(&m, S4D_OP_ALL_REDUCE, 8, NULL, gib), rows[1].time_s, 1e-9);
+    assert_true(measured_lone_s(&m, S4D_OP_ALL_REDUCE, 8, NULL, 1024) <
+                measured_lone_s(&m, S4D_OP_ALL_REDUCE, 8, &s4d_nvls, 1024));
+    /* Two groups of two nodes each. */
+    struct s4d_measurement two = {
+        .machine = &m,
+        .op = S4D_OP_ALL_REDUCE,
+        .grid = s4d_grid_make(1, 1, 16, 2),
+        .stream = S4D_STREAM_Z_GATHER,
+        .algorithm = &s4d_nvls,
+        .fold = true,
+    };
+    assert_relative(measured_s(&two, gib), rows[2].time_s, 1e-9);
+    two.fold = false;
+    assert_relative(measured_s(&two, gib), rows[2].time_s, 1e-9);
+    s4d_machine_free(&m);
+}
+
+/* What NVLS cannot: fewer members on some node than the library asks for, a node without a switch,
+ * a machine whose file does not have it, an operation that is no sum for all. */
+static void test_nvls_refused(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    struct s4d_cluster c;
+    struct s4d_error err = {0};
+    struct s4d_channels ch;
+    const int devices[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    load_machine(&m, "dgx-h100");
+    assert_int_equal(s4d_cluster_create(&c, &m, 2, &err), 0);
+    assert_int_equal(s4d_nvls.channels(&c, devices, 4, &ch), -1);
+    assert_int_equal(s4d_nvls.channels(&c, devices, 12, &ch), -1); /* 8 and 4 */
+    assert_int_equal(s4d_nvls.channels(&c, devices, 13, &ch), 0);
+    assert_int_equal(ch.n, 2 * 5); /* two trees for each of the heads that every node has */
+    s4d_channels_free(&ch);
+    m.library.nvls.present = false;
+    assert_int_equal(s4d_nvls.channels(&c, devices, 8, &ch), -1);
+    assert_false(s4d_nvls.supports(S4D_OP_ALL_GATHER));
+    s4d_cluster_destroy(&c);
+    s4d_machine_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recursive),      cmocka_unit_test(test_hierarchical),
         cmocka_unit_test(test_pairs),          cmocka_unit_test(test_refused),
         cmocka_unit_test(test_fold),           cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_frontier_rings),
+        cmocka_unit_test(test_frontier_rings), cmocka_unit_test(test_nvls),
+        cmocka_unit_test(test_nvls_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,6 +326,27 @@ static void test_library(void **state)
     s4d_machine_free(&m);
 }
 
+/* Sums by the switch fill a tree of four edges in a node (member, switch, head, switch, member),
+ * and longer ones between nodes. The flow says what is left when they are full; where a NIC is the
+ * limit, messages may use what a coupled flow leaves idle before. */
+static void test_nvls(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    load_machine(&m, "dgx-h100");
+    for (int p = 8; p <= 32; p *= 2) {
+        struct s4d_measurement nvls = lone(&m, S4D_OP_ALL_REDUCE, p, &s4d_nvls);
+        double fluid_s = measure(nvls, S4D_STEPWISE_OFF, 1e9).time_s, last = 1;
+        for (int passes = 16; passes <= 256; passes *= 4) {
+            double more = fabs(measure(nvls, passes, 1e9).time_s / fluid_s - 1);
+            if (!(more < last && more < 4.0 / passes))
+                fail_msg("%d members, %d passes: %g, before %g", p, passes, more, last);
+            last = more;
+        }
+    }
+    s4d_machine_free(&m);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -351,7 +372,8 @@ int main(void)
         cmocka_unit_test(test_slow_edge), cmocka_unit_test(test_moving_load),
         cmocka_unit_test(test_ring),      cmocka_unit_test(test_chain),
         cmocka_unit_test(test_tree),      cmocka_unit_test(test_exchanges),
-        cmocka_unit_test(test_library),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_library),   cmocka_unit_test(test_nvls),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
