@@ -159,8 +159,10 @@ static int read_efficiency_rows(struct s4d_efficiency_table *t, const struct s4d
         s4d_read_child(group, "size_bytes", S4D_YAML_SEQUENCE, &x, err) ||
         s4d_read_child(group, "efficiency", S4D_YAML_SEQUENCE, &y, err))
         return -1;
-    if (x->n != y->n || x->n == 0)
-        return s4d_yaml_fail(group, err, "expected as many sizes as efficiencies, at least one");
+    if (x->n != y->n || x->n < 2)
+        return s4d_yaml_fail(
+            group, err, "expected as many sizes as efficiencies, at least two; found %d and %d",
+            x->n, y->n);
     for (int i = 0; i < t->n; i++) {
         if (t->row[i].ranks == row.ranks && t->row[i].ranks_per_node == row.ranks_per_node)
             return s4d_yaml_fail(group, err, "%d ranks, %d a node: given twice", row.ranks,

@@ -14,9 +14,9 @@
 static const struct {
     const char *name;
     enum part part;
-} elements[] = {{"system", SYSTEM}, {"cpu", CPU},    {"pci", PCI},   {"gpu", GPU},
-                {"nvlink", NVLINK}, {"nic", NIC},    {"net", NET},   {"c2c", OTHER},
-                {"pcilink", OTHER}, {"xgmi", OTHER}, {"gin", OTHER}, {"coll", OTHER}};
+} elements[] = {{"system", SYSTEM}, {"cpu", CPU},   {"pci", PCI},   {"gpu", GPU},
+                {"nvlink", NVLINK}, {"nic", NIC},   {"net", NET},   {"c2c", LINK},
+                {"pcilink", LINK},  {"xgmi", LINK}, {"gin", OTHER}, {"coll", OTHER}};
 
 void s4d_nccl_fail(struct s4d_nccl_reading *r, int line, const char *text)
 {
@@ -211,6 +211,13 @@ static void XMLCALL begin(void *context, const char *name, const char **attribut
     }
     int at = r->depth > 0 ? r->at[r->depth - 1] : -1;
     switch (elements[i].part) {
+    case LINK:
+        snprintf(message, sizeof message, "a link of kind %s, which is not known here",
+                 s4d_quote(name).text);
+        fail(r, message);
+        s4d_hint(r->err, "without it ways would be wrong: known are nvlink and pci; write the node "
+                         "into a machine file (sim/machines/README.md)");
+        return;
     case CPU:
         at = add_vertex(r, -1, 0, between_cpus_Bps(attributes));
         break;

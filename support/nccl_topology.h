@@ -5,8 +5,9 @@
  * Bandwidths are those that NCCL itself gives such links (NVIDIA/nccl src/graph/topo.h, topo.cc):
  * NVLink by the GPU's sm, each link; PCIe width x speed / 80 GB/s; between processors by their
  * maker and model; ports their speed. NVLinks to NVSwitches meet in one switch, as there. Ports
- * slower than the fastest are left out with a warning. c2c, pcilink and the rest of what a dump may
- * hold are not used: an element that NCCL does not write is an error. */
+ * slower than the fastest are left out with a warning. Links of other kinds
+ * (c2c, pcilink, xgmi) are an error, as is an element that NCCL does not write; gin and coll, which
+ * join nothing, are passed over. */
 #ifndef S4D_SUPPORT_NCCL_TOPOLOGY_H
 #define S4D_SUPPORT_NCCL_TOPOLOGY_H
 

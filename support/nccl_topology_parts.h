@@ -17,7 +17,8 @@ enum {
     DEEPEST = 32
 };
 
-enum part { SYSTEM, CPU, PCI, GPU, NVLINK, NIC, NET, OTHER };
+/* LINK: of a kind that is not known; OTHER: what joins nothing. */
+enum part { SYSTEM, CPU, PCI, GPU, NVLINK, NIC, NET, LINK, OTHER };
 /* A processor, PCIe device or bridge; a GPU's own becomes the GPU. */
 struct vertex {
     char busid[32];

@@ -235,3 +235,66 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
         grep -q '^scale4d: ' "$dir/err"
     done
 }
+
+@test "network: a fabric that does not hold the nodes" {
+    for fabric in topology=torus,size_x=2,size_y=2,link_bandwidth_Bps=50GB/s topology=fat-tree,nics_per_leaf=2,leaves=2 \
+        topology=rail-optimised,nodes_per_unit=2,units=2 \
+        topology=dragonfly,groups=2,nodes_per_group=2,switches_per_group=2,switches_per_node=1,local_links_per_switch=1,global_links_per_group=1,link_bandwidth_Bps=25GB/s; do
+        refuses 65 "fabric.nodes" "64 nodes" "make room for 4" -- \
+            route --machine "${one_line/topology=single-switch/$fabric}" 0 1
+    done
+}
+@test "network: bandwidths of zero and below" {
+    for value in 0GB/s -1GB/s "0 B/s"; do
+        refuses 65 "nic:" -- route --machine "${one_line/nic=50GB?s/nic=$value}" 0 1
+        refuses 65 "link_bandwidth_Bps:" -- \
+            route --machine "${one_line/single-switch/ring,link_bandwidth_Bps=$value}" 0 1
+        refuses 64 "--set node.nic_bandwidth_Bps" -- machines perlmutter --set "node.nic_bandwidth_Bps=$value"
+        machine_with "s/value: 200 Gb.s/value: ${value/\//\\/}/"
+        refuses 65 "m.yaml:" "nic_bandwidth_Bps" -- machines "$dir/m.yaml"
+        machine_with "s/\(brick_bandwidth_Bps: { value: \)[0-9.]* GB.s/\1${value/\//\\/}/"
+        refuses 65 "m.yaml:" "brick_bandwidth_Bps" -- machines "$dir/m.yaml"
+    done
+}
+@test "network: differences that name nothing or say nothing, hosts twice" {
+    given=(simulate --machine perlmutter --workload gpt-tiny --gpus 8 --grid 1x1x8x1 --global-batch 8)
+    for difference in "links:  nowhere.out: 0.5" "nics:  n0.nic9: dead" "devices:  n9999.gpu0: 0.5"; do
+        printf '%s\n  %s\n' "${difference%%  *}" "${difference#*  }" > "$dir/d.yaml"
+        refuses 65 "d.yaml:2" "names no" "hint:" -- "${given[@]}" --diff "$dir/d.yaml"
+    done
+    for value in 0 -1 "-1 GB/s" "0 GB/s" .nan slow; do
+        printf 'nics:\n  n0.nic0: %s\n' "$value" > "$dir/d.yaml"
+        refuses 65 "d.yaml:2" "expected dead, a part of its bandwidth" -- "${given[@]}" --diff "$dir/d.yaml"
+    done
+    printf 'nics:\n  n0.nic0: 0.5\n  n0.nic0: dead\n' > "$dir/d.yaml"
+    refuses 65 "d.yaml:3" "repeated" -- "${given[@]}" --diff "$dir/d.yaml"
+    printf 'n0\nn1\nn0\n' > "$dir/hosts"
+    refuses 65 "hosts:3" "'n0' is there twice" "line 1" -- "${given[@]}" --hosts "$dir/hosts"
+    printf 'n0\nn1536\n' > "$dir/hosts"
+    refuses 65 "hosts:2" "no node 'n1536'" "n1535" -- "${given[@]}" --hosts "$dir/hosts"
+    echo n0 > "$dir/hosts"
+    refuses 65 "hosts: 1 hosts" "needs 2 nodes" -- "${given[@]}" --hosts "$dir/hosts"
+}
+@test "network: a table of efficiencies with a pair twice, or too few sizes to lie between" {
+    machine_with '0,/- ranks: 32$/s//- ranks: 16/'
+    refuses 65 "m.yaml:" "16 ranks, 4 a node: given twice" -- machines "$dir/m.yaml"
+    sed '43s/size_bytes: .*/size_bytes: [8 B], efficiency: [0.5] }] }/' tests/fuzz/corpus/machine/measured.yaml > "$dir/m.yaml"
+    refuses 65 "m.yaml:43" "at least two; found 1 and 1" -- machines "$dir/m.yaml"
+    sed '43s/1 KiB/8 B/' tests/fuzz/corpus/machine/measured.yaml > "$dir/m.yaml"
+    refuses 65 "m.yaml:43" "each above the last" -- machines "$dir/m.yaml"
+}
+@test "network: files of a platform without hosts, of a node with links that are not known" {
+    cat > "$dir/p.xml" <<'END'
+<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
+  <zone id="world" routing="Full"><link id="l" bandwidth="5GBps" latency="1us"/></zone>
+</platform>
+END
+    refuses 65 "p.xml" "no host in this platform" -- route --machine "$dir/p.xml" --device "$one_line" 0 1
+    for link in '<c2c bw="25000" count="10"/>' '<xgmi target="0:2" count="1"/>'; do
+        echo "<system version='1'><cpu numaid='0'><pci busid='0:1'><gpu dev='0' sm='90'>
+            $link</gpu></pci></cpu></system>" > "$dir/node.xml"
+        refuses 65 "node.xml:2" "a link of kind '" "hint:" -- route --machine perlmutter --node "$dir/node.xml" 0 1
+    done
+    echo "<system version='1'><cpu numaid='0'/></system>" > "$dir/node.xml"
+    refuses 65 "node.xml" "no GPU" -- route --machine perlmutter --node "$dir/node.xml" 0 1
+}

@@ -90,7 +90,7 @@ static void switches(void **state)
         "<pci busid='0:0' class='0x060400' link_speed='16.0 GT/s PCIe' link_width='16'>" GPU(
             "0:1", "0", "0",
             "<nvlink target='0:a' count='6' tclass='0x068000'/>"
-            "<nvlink target='0:b' count='6' tclass='0x068000'/><c2c bw='1' count='1'/>")
+            "<nvlink target='0:b' count='6' tclass='0x068000'/>")
             GPU("0:2", "1", "1",
                 "<nvlink target='0:a' count='12' tclass='0x068000'/>") PORT("0:3", "200000")
                 PORT("0:4",
@@ -120,6 +120,12 @@ static void refused(void **state)
         {"<graphs/>", "unexpected element 'graphs'"},
         {"<system><gpu dev='0' sm='80'/></system>", "unexpected element 'gpu'"},
         {"<system><cpu/></system>", "no GPU"},
+        {"<system>" CPU(GPU("1", "0", "0", "<c2c bw='25000' count='10'/>")) "</system>",
+         "a link of kind 'c2c'"},
+        {"<system>" CPU(GPU("1", "0", "0", "<xgmi target='2' count='1'/>")) "</system>",
+         "a link of kind 'xgmi'"},
+        {"<system>" CPU("<pci busid='1'><pcilink target='2'/></pci>") "</system>",
+         "a link of kind 'pcilink'"},
         {"<system>" CPU("<pci/>") "</system>", "busid: expected"},
         {"<system>" CPU("<pci busid='1'/><pci busid='1'/>") "</system>", "there twice"},
         {"<system>" CPU("<pci busid='1' link_width='-4'/>") "</system>", "link_width: expected"},
