@@ -11,6 +11,7 @@
 #include "sim/collective/channels.h"
 #include "sim/fabric.h"
 #include "sim/node.h"
+#include "sim/spare.h"
 #include "support/memory.h"
 
 int s4d_cluster_add_link(struct s4d_cluster *c, double capacity_Bps, const char *kind)
@@ -74,6 +75,7 @@ int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine,
     if (!c->node_state)
         return -1;
     c->rings = s4d_rings_cache_create();
+    c->feeders = s4d_feeders_create();
     c->n_devices = n_nodes * machine->node.devices;
     for (int i = 0; i < n_nodes; i++)
         add_node_links(c);
@@ -103,6 +105,7 @@ void s4d_cluster_destroy(struct s4d_cluster *c)
     free(c->fault);
     free((int *)c->node_of);
     s4d_rings_cache_free(c->rings);
+    s4d_feeders_free(c->feeders);
     free(c->links);
     free(c->device_speed);
     *c = (struct s4d_cluster){0};
@@ -326,9 +329,12 @@ void s4d_cluster_route_via(const struct s4d_cluster *c, int a, int out, int b, i
         nic_b = s4d_node_nic(routes_of(c, nb), in % per);
     int nics = 2 * node->n_links, per_node = links_per_node(node);
     s4d_cluster_route_in_node(c, na, a % per, node->nic[nic_a].device, path);
-    s4d_path_add(path, na * per_node + nics + 2 * nic_a, 1);
+    int leaf_out = na * per_node + nics + 2 * nic_a, leaf_in = nb * per_node + nics + 2 * nic_b + 1;
+    s4d_path_add(path, leaf_out, 1);
+    int behind = path->n;
     c->fabric->route(c, na * node->n_nics + nic_a, nb * node->n_nics + nic_b, path);
-    s4d_path_add(path, nb * per_node + nics + 2 * nic_b + 1, 1);
+    s4d_feeders_note(c, leaf_out, leaf_in, path->link + behind, path->n - behind);
+    s4d_path_add(path, leaf_in, 1);
     s4d_cluster_route_in_node(c, nb, node->nic[nic_b].device, b % per, path);
     if (c->fault)
         note_dead(c, a, b, path, begin);

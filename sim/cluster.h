@@ -42,6 +42,7 @@ struct s4d_cluster {
     int *altered_of;                      /* by node, -1: as all others; NULL: no node is altered */
     struct s4d_fault *fault;              /* NULL: no link is dead */
     struct s4d_rings_cache *rings;        /* found before: sim/collective/channels.h */
+    struct s4d_feeders *feeders;          /* NICs behind links of the fabric: sim/spare.h */
     const struct s4d_fabric_kind *fabric; /* sim/fabric.h */
     void *fabric_state;
 };

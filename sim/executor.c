@@ -381,7 +381,8 @@ int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, stru
     for (int i = 0; i < 2; i++)
         x->rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);
     set_up_state(x);
-    x->engine = x->mover ? x->mover->engine(x->mover->self) : s4d_system_engine(system);
+    x->engine = x->mover ? x->mover->engine(x->mover->self)
+                         : s4d_system_engine(system, x->observer->rates != NULL);
     if (x->observer->rates)
         s4d_engine_watch(x->engine, on_advance, x);
     for (int i = 0; i < system->n_ranks; i++)

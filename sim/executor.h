@@ -41,7 +41,7 @@ struct s4d_observer {
     /* A collective starts when its last member has come to it. */
     void (*started)(void *context, int rank_class, int op, int iteration, double start_s);
     void (*flow)(void *context, const struct s4d_flow_event *event);
-    /* Time has passed since flows last began or ended: s4d_engine_usage_Bps of the engine (its
+    /* Time has passed since flows last began or ended: s4d_system_use of the engine (its
      * links are the system's link classes) holds from then until flows begin or end again. */
     void (*rates)(void *context, const struct s4d_engine *engine);
     /* The second iteration, as iteration_time_s measures it, opens; or has ended. */

@@ -11,7 +11,9 @@
  *   classes, since flows of a class cross the same set of link classes.
  *
  * So one link with the total multiplicities, one flow, one group and one rank of each class behave
- * as in the full system (design: equitable partition). */
+ * as in the full system (design: equitable partition). Links that never limit a flow, whatever
+ * runs, are left out before (sim/spare.h): otherwise a dragonfly group that a job fills by halves
+ * would tell everything apart. */
 #include <stdlib.h>
 #include <string.h>
 

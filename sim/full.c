@@ -8,11 +8,6 @@
 
 #include "support/memory.h"
 
-/* A flow crosses a link, in the order of the flows. */
-struct crossing {
-    int flow, link, weight;
-};
-
 /* What the collectives of one set of axes ask the library for. */
 struct request {
     int set;
@@ -30,8 +25,8 @@ struct building {
     int chosen_set, chosen_shape; /* what `chosen` was found for */
     unsigned chosen;              /* algorithms that the library would choose */
     int cap_groups, cap_flows;
-    int *group_of; /* by set and rank */
-    struct crossing *crossings;
+    int *group_of;                  /* by set and rank */
+    struct s4d_crossing *crossings; /* in the order of the flows */
     int n_crossings, cap_crossings;
 };
 
@@ -94,7 +89,7 @@ static void add_channels(struct building *b, const struct s4d_channels *ch, int 
         const struct s4d_path *path = &ch->channel[i].path;
         for (int j = 0; j < path->n; j++)
             s4d_push(b->crossings, b->n_crossings, b->cap_crossings,
-                     (struct crossing){f->n_flows, path->link[j], path->weight[j]});
+                     (struct s4d_crossing){f->n_flows, path->link[j], path->weight[j]});
         s4d_push(f->flows, f->n_flows, b->cap_flows,
                  (struct s4d_full_flow){algorithm, ch->channel[i].phase, ch->channel[i].share});
     }
@@ -211,26 +206,68 @@ static int add_groups(struct building *b, struct s4d_error *err)
     return rc;
 }
 
-/* Numbers the links that are crossed 0, 1, ... and puts these numbers into the crossings. */
-static void number_links(struct building *b)
+/* Lists the links whose number is `marked`, and numbers them on. */
+static int list_links(struct s4d_full *f, int *number, int n, int marked, int next)
 {
-    struct s4d_full *f = b->f;
-    int *number = s4d_malloc((size_t)b->c->n_links * sizeof *number);
-    memset(number, -1, (size_t)b->c->n_links * sizeof *number);
-    for (int i = 0; i < b->n_crossings; i++) {
-        S4D_ASSERT(b->crossings[i].weight > 0, "flow %d, link %d", b->crossings[i].flow,
-                   b->crossings[i].link);
-        number[b->crossings[i].link] = 0;
-    }
-    f->links = s4d_malloc(((size_t)b->c->n_links + 1) * sizeof *f->links);
-    for (int link = 0; link < b->c->n_links; link++)
-        if (number[link] == 0) {
-            f->links[f->n_links] = link;
-            number[link] = f->n_links++;
+    int first = next;
+    for (int link = 0; link < n; link++)
+        if (number[link] == marked) {
+            f->links[next] = link;
+            number[link] = next++;
         }
+    return next - first;
+}
+
+/* Numbers the links that are crossed 0, 1, ..., spare ones last, and puts these numbers into the
+ * crossings. */
+static void number_links(struct building *b, const bool *spare)
+{
+    enum { LIMITS = -2, SPARE = -3 };
+    struct s4d_full *f = b->f;
+    int n = b->c->n_links;
+    int *number = s4d_malloc((size_t)n * sizeof *number + 1);
+    memset(number, -1, (size_t)n * sizeof *number);
+    for (int i = 0; i < b->n_crossings; i++) {
+        const struct s4d_crossing *x = &b->crossings[i];
+        S4D_ASSERT(x->weight > 0, "flow %d, link %d", x->flow, x->link);
+        number[x->link] = spare && spare[x->link] ? SPARE : LIMITS;
+    }
+    f->links = s4d_malloc(((size_t)n + 1) * sizeof *f->links);
+    f->n_links = list_links(f, number, n, LIMITS, 0);
+    f->n_spare = list_links(f, number, n, SPARE, f->n_links);
     for (int i = 0; i < b->n_crossings; i++)
         b->crossings[i].link = number[b->crossings[i].link];
     free(number);
+}
+
+/* The crossings of spare links, link by link. */
+static void list_spare(struct building *b)
+{
+    struct s4d_full *f = b->f;
+    f->spare_start = s4d_calloc((size_t)f->n_spare + 1, sizeof *f->spare_start);
+    for (int i = 0; i < b->n_crossings; i++)
+        if (b->crossings[i].link >= f->n_links)
+            f->spare_start[b->crossings[i].link - f->n_links + 1]++;
+    for (int i = 0; i < f->n_spare; i++)
+        f->spare_start[i + 1] += f->spare_start[i];
+    f->spare = s4d_malloc((size_t)f->spare_start[f->n_spare] * sizeof *f->spare + 1);
+    for (int i = 0; i < b->n_crossings; i++)
+        if (b->crossings[i].link >= f->n_links)
+            f->spare[f->spare_start[b->crossings[i].link - f->n_links]++] = b->crossings[i];
+    memmove(f->spare_start + 1, f->spare_start, (size_t)f->n_spare * sizeof *f->spare_start);
+    f->spare_start[0] = 0;
+}
+
+static void settle_links(struct building *b, bool fold)
+{
+    bool *spare = NULL;
+    if (fold) {
+        spare = s4d_malloc((size_t)b->c->n_links * sizeof *spare + 1);
+        s4d_spare_links(b->c, b->crossings, b->n_crossings, b->f->n_flows, spare);
+    }
+    number_links(b, spare);
+    list_spare(b);
+    free(spare);
 }
 
 /* Calls visit for each edge, from both ends. The edges of any one node come in the order that
@@ -253,7 +290,9 @@ static void each_edge(struct building *b,
         }
     }
     for (int i = 0; i < b->n_crossings; i++) {
-        const struct crossing *x = &b->crossings[i];
+        const struct s4d_crossing *x = &b->crossings[i];
+        if (x->link >= f->n_links)
+            continue;
         visit(f, s4d_full_flow_node(f, x->flow), s4d_full_link_node(f, x->link), x->weight);
         visit(f, s4d_full_link_node(f, x->link), s4d_full_flow_node(f, x->flow), x->weight);
     }
@@ -289,7 +328,7 @@ static void make_graph(struct building *b)
 }
 
 int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struct s4d_program *p,
-                    unsigned allowed, struct s4d_error *err)
+                    unsigned allowed, bool fold, struct s4d_error *err)
 {
     *f = (struct s4d_full){.n_ranks = s4d_grid_ranks(&p->grid)};
     if (f->n_ranks > c->n_devices)
@@ -299,11 +338,13 @@ int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struc
         .f = f, .c = c, .grid = &p->grid, .allowed = allowed, .chosen_set = -1, .chosen_shape = -1};
     find_sets(f, p);
     find_requests(&b, p);
+    s4d_feeders_watch(c, fold);
     int rc = add_groups(&b, err);
     if (rc == 0) {
-        number_links(&b);
+        settle_links(&b, fold);
         make_graph(&b);
     }
+    s4d_feeders_watch(c, false);
     free(b.requests);
     free(b.group_of);
     free(b.crossings);
@@ -316,6 +357,8 @@ void s4d_full_free(struct s4d_full *f)
     free(f->flows);
     free(f->shapes);
     free(f->links);
+    free(f->spare_start);
+    free(f->spare);
     free(f->start);
     free(f->to);
     free(f->weight);

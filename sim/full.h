@@ -4,6 +4,7 @@
 #ifndef S4D_SIM_FULL_H
 #define S4D_SIM_FULL_H
 
+#include "sim/spare.h" /* for: struct s4d_crossing */
 #include "sim/system.h"
 
 struct s4d_full_flow {
@@ -20,9 +21,9 @@ struct s4d_full_group {
 };
 
 /* Nodes of the graph: ranks, then groups (set by set, by lowest rank), flows (group by group), and
- * the links that some flow crosses (ascending). Edges: a rank and its group of each set; a group
- * and its ranks, then its flows; a flow and its group, then the links it crosses, with its weight
- * there. */
+ * the links that some flow crosses (ascending), but for those that are spare (sim/spare.h). Edges:
+ * a rank and its group of each set; a group and its ranks, then its flows; a flow and its group,
+ * then the links it crosses, with its weight there. */
 struct s4d_full {
     s4d_axes set[S4D_STREAMS];      /* distinct axes of the streams that have collectives */
     int set_of_stream[S4D_STREAMS]; /* -1: no collectives */
@@ -32,8 +33,11 @@ struct s4d_full {
     struct s4d_full_flow *flows;
     struct s4d_channels *shapes; /* distinct; channel = NULL */
     int n_shapes, cap_shapes;
-    int *links;               /* their numbers in the cluster */
+    int *links;               /* their numbers in the cluster; after them those of n_spare others */
     int *start, *to, *weight; /* as in struct s4d_graph */
+    int n_spare;              /* links that flows cross, and that never limit them */
+    int *spare_start;         /* spare link i: from spare[spare_start[i]] on, in order of flows */
+    struct s4d_crossing *spare;
 };
 static inline int s4d_full_group_node(const struct s4d_full *f, int group)
 {
@@ -52,9 +56,10 @@ static inline int s4d_full_nodes(const struct s4d_full *f)
     return f->n_ranks + f->n_groups + f->n_flows + f->n_links;
 }
 
-/* Arguments and errors as s4d_system_create. Free with s4d_full_free, also after an error. */
+/* Arguments and errors as s4d_system_create; fold: for folding, with spare links apart. Free with
+ * s4d_full_free, also after an error. */
 int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struct s4d_program *p,
-                    unsigned allowed, struct s4d_error *err);
+                    unsigned allowed, bool fold, struct s4d_error *err);
 void s4d_full_free(struct s4d_full *f);
 
 /* The class of every node, numbered by lowest member, by colour refinement, verified to be

@@ -28,6 +28,7 @@ void s4d_link_uses_create(struct s4d_link_uses *u, const struct s4d_system *syst
     size_t n = (size_t)system->n_links + 1;
     *u = (struct s4d_link_uses){.system = system, .program = program};
     u->link = s4d_calloc(n, sizeof *u->link);
+    u->use = s4d_calloc(n, sizeof *u->use);
     u->kind_of = s4d_calloc(n, sizeof *u->kind_of);
     for (int i = 0; i < system->n_links; i++)
         u->kind_of[i] =
@@ -37,6 +38,7 @@ void s4d_link_uses_create(struct s4d_link_uses *u, const struct s4d_system *syst
 void s4d_link_uses_free(struct s4d_link_uses *u)
 {
     free(u->link);
+    free(u->use);
     free(u->kind_of);
     free(u->bound);
     free(u->running);
@@ -152,8 +154,9 @@ void s4d_link_uses_flow(void *uses, const struct s4d_flow_event *event)
 void s4d_link_uses_rates(void *uses, const struct s4d_engine *engine)
 {
     struct s4d_link_uses *u = uses;
+    s4d_system_use(u->system, engine, u->use);
     for (int i = 0; i < u->system->n_links; i++)
-        u->link[i].now = s4d_engine_usage_Bps(engine, i) / u->system->links[i].capacity_Bps;
+        u->link[i].now = u->use[i];
 }
 
 void s4d_link_uses_window(void *uses, bool open, double now_s)

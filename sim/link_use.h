@@ -35,6 +35,7 @@ struct s4d_link_uses {
     const struct s4d_system *system;
     const struct s4d_program *program;
     struct s4d_link_use *link; /* by link class */
+    double *use;               /* by link class: latest answer of the engine; for the observer */
     const char *kind[S4D_LINK_KINDS];
     int n_kinds;
     int *kind_of; /* by link class */

@@ -3,17 +3,11 @@
  * the partition in which every node is a class. */
 #include "sim/system.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/full.h"
+#include "sim/link_classes.h"
 #include "support/memory.h"
-
-/* How much of a flow class one link of a link class carries. */
-struct load {
-    int flow, link, weight; /* classes, counted from 0 for flows and for links */
-};
 
 struct quotient {
     struct s4d_system *s;
@@ -22,21 +16,9 @@ struct quotient {
     int *lowest, *size;                                 /* by class */
     int first_group, first_flow, first_link, n_classes; /* classes of a kind lie side by side */
     int *stamp, stamp_now;                              /* by class: to take each once */
-    int *total;                                         /* by class */
-    struct load *loads;                                 /* ascending links */
-    int n_loads, cap_loads;
+    struct s4d_link_classes links;
     int used; /* ints of the block */
 };
-
-static int gcd(int a, int b)
-{
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 static int class_at(const struct quotient *q, int node)
 {
@@ -56,47 +38,19 @@ static void find_classes(struct quotient *q)
     q->first_link = class_at(q, s4d_full_link_node(q->f, 0));
     q->s->n_ranks = q->first_group;
     q->s->n_flows = q->first_link - q->first_flow;
-    q->s->n_links = q->n_classes - q->first_link;
-}
-
-/* The total multiplicity of each flow class on the link that stands for a link class, and the
- * link's capacity, both divided by the multiplicities' gcd: SimGrid's time grows with weights. */
-static void add_loads(struct quotient *q, const struct s4d_cluster *c, int link)
-{
-    const struct s4d_full *f = q->f;
-    int node = q->lowest[q->first_link + link], first = q->n_loads, divisor = 0;
-    q->stamp_now++;
-    for (int e = f->start[node]; e < f->start[node + 1]; e++) {
-        int class = q->class_of[f->to[e]];
-        if (q->stamp[class] != q->stamp_now) {
-            q->stamp[class] = q->stamp_now;
-            q->total[class] = 0;
-            s4d_push(q->loads, q->n_loads, q->cap_loads,
-                     (struct load){class - q->first_flow, link, 0});
-        }
-        S4D_ASSERT(q->total[class] <= INT_MAX - f->weight[e], "link %d", link);
-        q->total[class] += f->weight[e];
-    }
-    for (int i = first; i < q->n_loads; i++) {
-        q->loads[i].weight = q->total[q->first_flow + q->loads[i].flow];
-        divisor = gcd(q->loads[i].weight, divisor);
-    }
-    for (int i = first; i < q->n_loads; i++)
-        q->loads[i].weight /= divisor;
-    int representative = f->links[node - s4d_full_link_node(f, 0)];
-    q->s->links[link] =
-        (struct s4d_link_class){c->links[representative].capacity_Bps / divisor, divisor,
-                                representative, q->size[q->first_link + link]};
 }
 
 /* Flows with their loads, sorted by flow (they are sorted by link already). */
 static void make_flows(struct quotient *q)
 {
     struct s4d_system *s = q->s;
-    int *link = s->block + q->used, *weight = link + q->n_loads, at = 0;
+    const struct s4d_link_classes *l = &q->links;
+    int *link = s->block + q->used, *weight = link + l->n_loads, at = 0;
     int *place = s4d_calloc((size_t)s->n_flows + 1, sizeof *place);
-    for (int i = 0; i < q->n_loads; i++)
-        s->flows[q->loads[i].flow].n++;
+    for (int i = 0; i < l->n_loads; i++) {
+        s->flows[l->load[i].flow].n++;
+        s->flows[l->load[i].flow].n_limiting += l->load[i].link < l->n_limiting;
+    }
     for (int i = 0; i < s->n_flows; i++) {
         int node = q->lowest[q->first_flow + i];
         s->flows[i].link = link + at;
@@ -107,12 +61,12 @@ static void make_flows(struct quotient *q)
         place[i] = at;
         at += s->flows[i].n;
     }
-    for (int i = 0; i < q->n_loads; i++) {
-        at = place[q->loads[i].flow]++;
-        link[at] = q->loads[i].link;
-        weight[at] = q->loads[i].weight;
+    for (int i = 0; i < l->n_loads; i++) {
+        at = place[l->load[i].flow]++;
+        link[at] = l->load[i].link;
+        weight[at] = l->load[i].weight;
     }
-    q->used += 2 * q->n_loads;
+    q->used += 2 * l->n_loads;
     free(place);
 }
 
@@ -200,17 +154,12 @@ static void make_ranks(struct quotient *q, const struct s4d_cluster *c,
             r->group[stream] = set < 0 ? -1 : first[stream] + q->class_of[node] - q->first_group;
         }
     }
-    q->s->class_of_link = s4d_malloc((size_t)c->n_links * sizeof *q->s->class_of_link + 1);
-    for (int link = 0; link < c->n_links; link++)
-        q->s->class_of_link[link] = -1;
-    for (int i = 0; i < f->n_links; i++)
-        q->s->class_of_link[f->links[i]] = q->class_of[s4d_full_link_node(f, i)] - q->first_link;
     q->s->class_of_rank = s4d_malloc((size_t)f->n_ranks * sizeof *q->s->class_of_rank);
     memcpy(q->s->class_of_rank, q->class_of, (size_t)f->n_ranks * sizeof *q->s->class_of_rank);
 }
 
 static void make_system(struct s4d_system *s, const struct s4d_full *f, const struct s4d_cluster *c,
-                        const int *class_of)
+                        const int *class_of, bool fold)
 {
     size_t n = (size_t)s4d_full_nodes(f);
     struct quotient q = {.s = s,
@@ -218,18 +167,19 @@ static void make_system(struct s4d_system *s, const struct s4d_full *f, const st
                          .class_of = class_of,
                          .lowest = s4d_malloc(n * sizeof(int)),
                          .size = s4d_calloc(n, sizeof(int)),
-                         .stamp = s4d_calloc(n, sizeof(int)),
-                         .total = s4d_malloc(n * sizeof(int))};
+                         .stamp = s4d_calloc(n, sizeof(int))};
     int first[S4D_STREAMS];
     *s = (struct s4d_system){.cluster = c};
     find_classes(&q);
     s->ranks = s4d_calloc((size_t)s->n_ranks, sizeof *s->ranks);
     s->flows = s4d_calloc((size_t)s->n_flows + 1, sizeof *s->flows);
-    s->links = s4d_calloc((size_t)s->n_links + 1, sizeof *s->links);
-    for (int i = 0; i < s->n_links; i++)
-        add_loads(&q, c, i);
+    s4d_link_classes_make(&q.links, f, c, class_of, q.first_flow, q.first_link, q.n_classes, fold);
+    s->links = q.links.link;
+    s->n_links = q.links.n;
+    s->n_limiting = q.links.n_limiting;
+    s->class_of_link = q.links.class_of_link;
     /* A group's members and flows are at most its edges. */
-    size_t ints = 2 * (size_t)q.n_loads + 1;
+    size_t ints = 2 * (size_t)q.links.n_loads + 1;
     for (int class = q.first_group; class < q.first_flow; class ++)
         ints += (size_t)(f->start[q.lowest[class] + 1] - f->start[q.lowest[class]]);
     s->block = s4d_malloc(ints * sizeof *s->block);
@@ -239,8 +189,7 @@ static void make_system(struct s4d_system *s, const struct s4d_full *f, const st
     free(q.lowest);
     free(q.size);
     free(q.stamp);
-    free(q.total);
-    free(q.loads);
+    free(q.links.load);
 }
 
 int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
@@ -248,7 +197,7 @@ int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
                       struct s4d_error *err)
 {
     struct s4d_full full;
-    int rc = s4d_full_create(&full, c, p, allowed, err), *class_of = NULL;
+    int rc = s4d_full_create(&full, c, p, allowed, fold, err), *class_of = NULL;
     *s = (struct s4d_system){0};
     if (rc == 0) {
         int n = s4d_full_nodes(&full);
@@ -259,7 +208,7 @@ int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
             rc = -1;
     }
     if (rc == 0)
-        make_system(s, &full, c, class_of);
+        make_system(s, &full, c, class_of, fold);
     free(class_of);
     s4d_full_free(&full);
     return rc;

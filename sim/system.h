@@ -16,8 +16,9 @@
  * divided by the divisor of that link class. Groups of two streams over the same axes share flows
  * (each may run while the other does). */
 struct s4d_flow_class {
-    const int *link, *weight; /* link classes, ascending, each once; n of them */
-    int n;
+    const int *link, *weight; /* link classes, ascending, each once; n of them, of which the first
+                                 n_limiting may limit it */
+    int n, n_limiting;
     double share; /* part of the collective's data that each member carries */
     int members;
     int phase; /* of its collective: starts when those of the phase before have ended */
@@ -45,7 +46,8 @@ struct s4d_rank_class {
     double speed;           /* of its device */
     int group[S4D_STREAMS]; /* its group class on that stream, -1: none */
 };
-/* One link for each class of links that some flow crosses. */
+/* One link for each class of links that some flow crosses. Those that never limit a flow, or that a
+ * link which is full no later makes needless (sim/link_classes.h), come after all others. */
 struct s4d_link_class {
     double capacity_Bps; /* of a link of the class, divided by `divisor` */
     int divisor;         /* gcd of the multiplicities of all flow classes on a link of the class */
@@ -61,7 +63,7 @@ struct s4d_system {
     struct s4d_flow_class *flows;
     int n_flows;
     struct s4d_link_class *links;
-    int n_links;
+    int n_links, n_limiting;
     int *class_of_rank; /* by rank */
     int *class_of_link; /* by link of the cluster; -1: no flow crosses it */
     int *block;         /* what the classes point into */
@@ -78,8 +80,12 @@ int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
                       struct s4d_error *err);
 void s4d_system_free(struct s4d_system *s);
 
-/* A fresh engine with the system's links and flows, numbered as they are here, sealed. */
-struct s4d_engine *s4d_system_engine(const struct s4d_system *s);
+/* A fresh engine with the system's flows and those of its links that may limit, numbered as they
+ * are here, sealed. rates: with what s4d_system_use asks for. */
+struct s4d_engine *s4d_system_engine(const struct s4d_system *s, bool rates);
+/* Of a watcher's call (s4d_engine_watch): the part of every link class that flows use; use: by link
+ * class. */
+void s4d_system_use(const struct s4d_system *s, const struct s4d_engine *e, double *use);
 
 /* The flows that a collective of these bytes (as nccl-tests counts them) takes in a group of two or
  * more: the library's choice, or, where that is not allowed or not possible, the first that is. */

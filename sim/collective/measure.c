@@ -146,7 +146,7 @@ static unsigned allowed(const struct s4d_measurement *m)
 static void simulate(struct run *r)
 {
     const struct s4d_system *s = r->system;
-    r->engine = r->stepwise ? s4d_stepwise_engine(r->stepwise) : s4d_system_engine(s);
+    r->engine = r->stepwise ? s4d_stepwise_engine(r->stepwise) : s4d_system_engine(s, false);
     r->group = s4d_calloc((size_t)s->n_groups, sizeof *r->group);
     for (int i = 0; i < s->n_groups; i++)
         r->group[i] = (struct group){.run = r, .class = &s->groups[i]};

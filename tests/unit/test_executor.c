@@ -113,7 +113,7 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
     struct s4d_group_class groups[2];
     struct s4d_rank_class ranks[4];
     for (int i = 0; i < 2; i++) {
-        flows[i] = (struct s4d_flow_class){link, weight, 1, 1.0, 1, 0};
+        flows[i] = (struct s4d_flow_class){link, weight, 1, 1, 1.0, 1, 0};
         groups[i] = (struct s4d_group_class){
             .stream = S4D_STREAM_X, .member = member + 2 * i, .n_members = 2, .groups = 1};
         groups[i].by_algorithm[0] = (struct s4d_group_flows){
@@ -136,7 +136,8 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
                                 .flows = flows,
                                 .n_flows = scene->ranks / 2,
                                 .links = links,
-                                .n_links = 1};
+                                .n_links = 1,
+                                .n_limiting = 1};
     struct s4d_kernels kernels = {0};
     return s4d_execute(&system, &p, &kernels, &((struct outcome *)result)->run, err);
 }
