@@ -20,7 +20,7 @@
 #: help            this list
 #
 # Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
-# LDFLAGS, BUILD (the folder), GROUP (of bench: simulate, tune, train), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
+# CUDA_HOME, NCCL_HOME, CUDA_ARCHS (80 90), LDFLAGS, BUILD (the folder), GROUP (of bench: simulate, tune, train), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
 
 BUILD ?= $(if $(SANITIZE),build/asan,build)
 ifeq ($(origin CC),default)
@@ -43,19 +43,33 @@ FLAGS := -I. -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror -DS4D_DATA_DI
     $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(SANITIZER)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 
+# CUDA where its compiler, cuBLAS and NCCL are; else the rest is built, and --list-backends says why.
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(realpath $(shell command -v nvcc)) /usr/local/cuda/bin/nvcc))
+NCCL_HOME ?= $(firstword $(patsubst %/include/nccl.h,%,$(wildcard $(CUDA_HOME)/include/nccl.h)) /usr)
+CUDA_ARCHS ?= 80 90
+CUDA_LACKS := $(firstword $(foreach f,$(CUDA_HOME)/bin/nvcc $(CUDA_HOME)/include/cublas_v2.h \
+    $(NCCL_HOME)/include/nccl.h,$(if $(wildcard $(f)),,$(f))))
+CUDA_DIRS := $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(NCCL_HOME)/lib)
+CUDA_LIBS := $(if $(CUDA_LACKS),,$(foreach d,$(CUDA_DIRS),-L$(d) -Wl$(comma)-rpath$(comma)$(d)) \
+    -lcudart -lcublas -lnccl)
+
 LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c real/*.c \
     sim/*.cpp plots/*.c)
 CLI := $(wildcard cli/*.c)
-# What needs MPI and CBLAS.
-RUN := $(wildcard real/*/*.c cli/run/*.c)
+# What needs MPI and CBLAS; and CUDA, but for CUDA_WORK.
+CUDA_WORK := real/cuda/work.c real/cuda/attention.c
+CUDA_KERNELS := $(wildcard real/cuda/kernels/*.cu)
+RUN := $(filter-out real/cuda/%,$(wildcard real/*/*.c cli/run/*.c))
+CUDA := $(if $(CUDA_LACKS),,$(wildcard real/cuda/*.c))
 REAL_TEST := $(wildcard tests/real/*.c)
 TEST_LIB := $(wildcard tests/lib/*.c tests/lib/*.cpp)
 UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
-ALL := $(LIB) $(CLI) $(RUN) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+CUDA_TEST := $(wildcard tests/cuda/*.c tests/cuda/*.cpp)
+ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
-    real/*.h real/*/*.h real/*/*.inc \
+    real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
     plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
@@ -75,9 +89,15 @@ export MPICC
 # clang does not vectorise as its pragma asks is slower, not wrong: -Wno-pass-failed.
 REAL_CFLAGS ?= -O3 -march=native
 RUN_LACKS := $(shell .ci/deps.sh quiet run 2>/dev/null)
-RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 openblas 2>/dev/null) -lm -lpthread
+RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 openblas 2>/dev/null) -lm -lpthread -ldl
+# Of the kernels, whatever BUILD is: fat binaries, and PTX of the last for chips to come.
+CUDA_OBJECTS := $(if $(CUDA_LACKS),,$(CUDA_KERNELS:real/cuda/kernels/%.cu=build/cuda/%.o))
+CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
+    -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(comma)code=compute_$(lastword $(CUDA_ARCHS))
+$(BUILD)/real/cuda/%.o: FLAGS += -fPIC -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
+$(BUILD)/real/mpi/backend.o: DEFINE = -DS4D_CUDA_LACKS='"$(CUDA_LACKS:%=built without: there was no % (CUDA_HOME, NCCL_HOME))"'
 
-all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run)
+all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run $(if $(CUDA_LACKS),,$(BUILD)/scale4d-cuda.so))
 
 without-run:
 	@echo 'scale4d-run is not built:'
@@ -91,18 +111,44 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST)))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
-$(call object,$(RUN) $(REAL_TEST)): export OMPI_CC = $(CC)
-$(call object,$(RUN) $(REAL_TEST)): export MPICH_CC = $(CC)
-$(call object,$(RUN) $(REAL_TEST)): $(BUILD)/%.o: %.c | $(BUILD)/detected
+$(RUN_OBJECTS): export OMPI_CC = $(CC)
+$(RUN_OBJECTS): export MPICH_CC = $(CC)
+$(RUN_OBJECTS): $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno -fno-trapping-math $(FLAGS) -Wno-pass-failed \
+	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno -fno-trapping-math $(FLAGS) $(DEFINE) -Wno-pass-failed \
 	    $(shell pkg-config --cflags openblas) -MMD -MP -c -o $@ $<
 
+build/cuda/%.o: real/cuda/kernels/%.cu
+	$(call say,NVCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
+	    -Werror all-warnings -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(BUILD)/scale4d-cuda.so: $(call object,$(CUDA)) $(CUDA_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared $(SANITIZER) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS)
+
+# -E: scale4d-cuda.so, which is loaded when asked for, uses the program's functions.
 $(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
-	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) -Wl,-E $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+
+# The kernels for the CPU, from the files that nvcc compiles, and with the host's flags.
+$(BUILD)/tests/cuda/%.o: real/cuda/kernels/%.cu | $(BUILD)/detected
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 $(CFLAGS) -O2 -fno-strict-aliasing $(FLAGS) -Wno-unknown-pragmas \
+	    -include tests/cuda/cpu_kernels.hpp -MMD -MP -x c++ -c -o $@ $<
+
+CPU_KERNELS := $(CUDA_KERNELS:real/cuda/kernels/%.cu=$(BUILD)/tests/cuda/%.o)
+$(BUILD)/tests/cuda_kernels: $(BUILD)/tests/cuda/kernels.o $(BUILD)/tests/cuda/cpu_launch.o $(CPU_KERNELS) \
+    $(call object,$(CUDA_WORK)) $(filter $(BUILD)/real/host/kernels_% $(BUILD)/real/host/work.o,$(call object,$(RUN))) \
+    $(BUILD)/libtests.a $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 # An archive: a test links only what it uses of it (those on ranks neither cmocka nor SimGrid).
 $(BUILD)/libtests.a: $(call object,$(TEST_LIB))
@@ -147,7 +193,7 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
-real-programs: $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
+real-programs: $(BUILD)/tests/cuda_kernels $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done
 
@@ -191,6 +237,8 @@ man: all
 install: all
 	$(Q)install -d $(BIN) $(SHARE)/scale4d $(SHARE)/bash-completion/completions
 	$(Q)install -m 755 $(PROGRAMS) $(BIN)
+	$(Q)for f in $(wildcard $(BUILD)/scale4d-cuda.so); do \
+	    install -D -m 755 $$f $(DESTDIR)$(PREFIX)/lib/scale4d/$${f##*/} || exit; done
 	$(Q)for f in $(DATA); do install -D -m 644 $$f $(SHARE)/scale4d/$$f || exit; done
 	$(Q)for p in $(PROGRAMS); do \
 	    $$p completion bash > $(SHARE)/bash-completion/completions/$${p##*/} || exit; done
@@ -201,7 +249,7 @@ install: all
 uninstall:
 	$(Q)rm -f $(BIN)/scale4d $(BIN)/scale4d-run $(SHARE)/man/man1/scale4d.1 $(SHARE)/man/man1/scale4d-*.1 \
 	    $(SHARE)/bash-completion/completions/scale4d $(SHARE)/bash-completion/completions/scale4d-run
-	$(Q)rm -rf $(SHARE)/scale4d
+	$(Q)rm -rf $(SHARE)/scale4d $(DESTDIR)$(PREFIX)/lib/scale4d
 
 format:
 	$(Q)clang-format -i $(ALL) $(HEADERS)
@@ -228,4 +276,4 @@ help:
     figure-program accuracy bench compare-host man install uninstall golden format format-check deps clean \
     help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
--include $(patsubst %.o,%.d,$(call object,$(ALL)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL)) $(CPU_KERNELS) $(CUDA_OBJECTS))

@@ -20,7 +20,7 @@ static const char *const input_keys[] = {
     "precision",    "gradient_type", "gradient_reduce",
     "loss_scaling", "clip_norm",     "seed",
     "backend",      "progress",      "threads",
-    "fold",         "scenario.hash",
+    "tf32",         "fold",          "scenario.hash",
 };
 enum { INPUT_KEYS = sizeof input_keys / sizeof *input_keys };
 

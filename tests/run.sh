@@ -115,6 +115,7 @@ run_real() {
     fi
     group "build, MPI" build "gcc builds what needs MPI" all real-programs
     group "kernels of the host" build/tests/real_kernels
+    group "kernels of CUDA, on the CPU" build/tests/cuda_kernels
     group "gradients and central differences" build/tests/real_slopes
     group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
     group "scale4d-run" bats --tap tests/real

@@ -5,27 +5,28 @@
 
 #include "real/watch.h"
 
-const char *const s4d_bench_backends[] = {"host", NULL};
-
 static int64_t completed(void *self)
 {
     struct s4d_bench *b = self;
-    return b->open ? s4d_host_completed(&b->device) : 0;
+    return b->open ? b->backend->completed(&b->device) : 0;
 }
 
 static void describe(void *self, char *text, int size)
 {
     struct s4d_bench *b = self;
     if (b->open)
-        s4d_host_describe(&b->device, text, size);
+        b->backend->describe(&b->device, text, size);
     else
         snprintf(text, (size_t)size, "the start of a measurement");
 }
 
-int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, double timeout_s,
-                    struct s4d_error *err)
+int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
+                    double timeout_s, struct s4d_error *err)
 {
-    *b = (struct s4d_bench){.world = world};
+    *b = (struct s4d_bench){.world = world, .backend = s4d_backend_of(backend), .threads = threads};
+    if (b->backend->absent)
+        return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
+                        b->backend->name, b->backend->absent);
     struct s4d_watch watch = {.rank = world->rank,
                               .host = world->host,
                               .timeout_s = timeout_s,
@@ -42,13 +43,13 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
                    enum s4d_type precision, const struct s4d_probe_options *options,
                    int64_t pool_bytes, struct s4d_error *err)
 {
-    struct s4d_host_options host = {.comm = b->world->comm};
+    struct s4d_backend_options o = {.comm = b->world->comm, .threads = b->threads};
     b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE, .stream = stream, .label.name = "probe"};
     b->program = (struct s4d_program){.grid = *grid, .ops = &b->op, .n_ops = 1};
     b->program.options.precision = precision;
     b->program.stream_length[stream] = 1;
-    s4d_tokens_random(&host.tokens, 1, 2, 1); /* never asked */
-    if (s4d_host_open(&b->device, &b->program, &host, err))
+    s4d_tokens_random(&o.tokens, 1, 2, 1); /* never asked */
+    if (b->backend->open(&b->device, &b->program, &o, err))
         return -1;
     b->open = true;
     return s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, err);

@@ -6,15 +6,15 @@
 
 #include <stdatomic.h>
 
-#include "real/host/host.h"
+#include "real/mpi/backend.h"
 #include "real/mpi/peers.h"
 #include "real/mpi/world.h"
 #include "real/probe.h"
 
-extern const char *const s4d_bench_backends[]; /* ends with NULL */
-
 struct s4d_bench {
     struct s4d_world *world;
+    const struct s4d_backend *backend;
+    int threads; /* of BLAS */
     struct s4d_peers peers;
     struct s4d_program program; /* of one op that is never run: grid, streams and precision */
     struct s4d_op op;
@@ -23,9 +23,10 @@ struct s4d_bench {
     atomic_bool open; /* the watching thread may ask the device */
 };
 
-/* Watches the ranks until s4d_watch_stop; the bench outlives it. 0, or -1. */
-int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, double timeout_s,
-                    struct s4d_error *err);
+/* Watches the ranks, for measurements on a backend of this build, until s4d_watch_stop; the bench
+ * outlives it. 0, or -1. */
+int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
+                    double timeout_s, struct s4d_error *err);
 /* Opens a device whose groups on `stream` are those of the grid. Collective. 0, or -1 (exit 69). */
 int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
                    enum s4d_type precision, const struct s4d_probe_options *options,

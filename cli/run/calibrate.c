@@ -20,12 +20,14 @@
 #include "support/record.h"
 #include "workloads/workload.h"
 
+static const char *const backends[] = {"host", NULL};
+
 #define AT(field) offsetof(struct s4d_calibrate_config, field)
 static const struct s4d_option options[] = {
     {.name = "backend",
      .argument = "host",
      .type = S4D_OPT_CHOICE,
-     .choices = s4d_bench_backends,
+     .choices = backends,
      .offset = AT(backend),
      .help = "what is measured"},
     {.name = "output",
@@ -242,8 +244,7 @@ static int measure(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_erro
     struct s4d_grid grid = s4d_grid_make(1, 1, c->world->size, 1);
     enum s4d_stream none = S4D_STREAM_COMPUTE;
     measure_needs(c);
-    if (s4d_host_threads(c->config->threads, err) ||
-        s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes, err) ||
+    if (s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes, err) ||
         measure_programs(c, b, err))
         return -1;
     if ((c->parts & S4D_PART_COPIES) &&
@@ -283,8 +284,10 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
     int rc = find_parts(c, names, &err) ? -1 : build_programs(c, &err);
     int code = s4d_world_agree(w, rc ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(w, s4d_bench_watch(&bench, w, c->config->timeout_s, &err) ? &err
-                                                                                         : NULL);
+        code = s4d_world_agree(
+            w, s4d_bench_watch(&bench, w, 0, c->config->threads, c->config->timeout_s, &err)
+                   ? &err
+                   : NULL);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(w, c->config->threads);

@@ -24,9 +24,9 @@ struct config {
 #define AT(field) offsetof(struct config, field)
 static const struct s4d_option options[] = {
     {.name = "backend",
-     .argument = "host",
+     .argument = "host|cuda",
      .type = S4D_OPT_CHOICE,
-     .choices = s4d_bench_backends,
+     .choices = s4d_backend_names,
      .offset = AT(backend),
      .help = "what carries the data"},
     {.name = "op",
@@ -189,7 +189,7 @@ static int report(const struct job *job, int64_t bytes, const struct s4d_probed 
     char *grid = s4d_asprintf("%dx%dx%dx%d", size[S4D_X], size[S4D_Y], size[S4D_Z], size[S4D_DATA]);
     json_t *record = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:s}",
-        "kind", "collective", "backend", s4d_bench_backends[job->config->backend], "op",
+        "kind", "collective", "backend", s4d_backend_names[job->config->backend], "op",
         job->config->op, "grid", grid, "axis", job->config->axis ? job->config->axis : "z", "ranks",
         job->members, "groups", s4d_grid_ranks(&job->grid) / job->members, "bytes",
         (json_int_t)bytes, "time_s", p->t.median, "algbw_Bps", algorithm_Bps, "busbw_Bps",
@@ -233,8 +233,10 @@ static int collective(struct job *job, struct s4d_world *world, int argc, char *
     struct s4d_bench bench;
     int code = s4d_world_agree(world, check(job, world->size, &err) ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(
-            world, s4d_bench_watch(&bench, world, job->config->timeout_s, &err) ? &err : NULL);
+        code = s4d_world_agree(world, s4d_bench_watch(&bench, world, job->config->backend, 1,
+                                                      job->config->timeout_s, &err)
+                                          ? &err
+                                          : NULL);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(world, job->config->threads);

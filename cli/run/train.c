@@ -14,8 +14,6 @@
 #include "support/memory.h"
 #include "support/record.h"
 
-static const char *const backends[] = {"host", "cuda", NULL};
-
 #define AT(field) offsetof(struct s4d_train_config, field)
 #define TEXT(n, arg, field, words)                                                                 \
     {                                                                                              \
@@ -41,7 +39,7 @@ static const char *const backends[] = {"host", "cuda", NULL};
  * collectives alone while a rank computes, and so hides nothing where every rank has a core. */
 /* clang-format off */
 static const struct s4d_option options[] = {
-    CHOICE("backend", "host|cuda", backend, backends, "what computes"),
+    CHOICE("backend", "host|cuda", backend, s4d_backend_names, "what computes"),
     FLAG("list-backends", list_backends, "the backends of this build, and why others are not in it"),
     TEXT("workload", "W", workload, "model: a name (scale4d workloads), or a .yaml file"),
     INT("iterations", "N", iterations, 0, 1 << 30, "optimizer steps"),
@@ -61,6 +59,7 @@ static const struct s4d_option options[] = {
     CHOICE("progress", "panels|thread|none", progress, s4d_progress_names,
            "who drives collectives while a rank computes: itself between panels of a matrix "
            "product, a thread (default), nobody"),
+    FLAG("tf32", tf32, "of cuda: products of f32 matrices round them to tf32, for tensor cores"),
     FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
     {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
@@ -80,14 +79,14 @@ static const struct s4d_option_group groups[] = {
 static int64_t completed(void *self)
 {
     struct s4d_train *t = self;
-    return t->beats + (t->stage >= 1 ? s4d_host_completed(&t->device) : 0);
+    return t->beats + (t->stage >= 1 ? t->backend->completed(&t->device) : 0);
 }
 
 static void describe(void *self, char *text, int size)
 {
     struct s4d_train *t = self;
     if (t->stage >= 1)
-        s4d_host_describe(&t->device, text, size);
+        t->backend->describe(&t->device, text, size);
     else
         snprintf(text, (size_t)size, "the start");
 }
@@ -131,10 +130,13 @@ static int ran(void *self, const struct s4d_call *call, int iteration, double st
 static int open_device(struct s4d_train *t, struct s4d_error *err)
 {
     const struct s4d_train_config *c = t->config;
-    struct s4d_host_options host = {.comm = t->world->comm,
-                                    .tokens = t->tokens,
-                                    .progress = (enum s4d_progress_mode)c->progress};
-    if (s4d_host_threads(c->threads, err) || s4d_host_open(&t->device, &t->program, &host, err))
+    struct s4d_backend_options options = {.comm = t->world->comm,
+                                          .tokens = t->tokens,
+                                          .threads = c->threads,
+                                          .progress = c->progress,
+                                          .tf32 = c->tf32,
+                                          .synchronous = c->check_finite};
+    if (t->backend->open(&t->device, &t->program, &options, err))
         return -1;
     t->device.observer = (struct s4d_device_observer){ran, t};
     t->stage = 1;
@@ -222,8 +224,12 @@ static void print_start(const struct s4d_train *t)
            p->model.name, t->workload.hash, p->grid.size[S4D_X], p->grid.size[S4D_Y],
            p->grid.size[S4D_Z], p->grid.size[S4D_DATA], p->options.global_batch, p->micro_batches,
            p->options.micro_batch, s4d_type_names[p->options.precision]);
-    printf("# host: %s  threads %d  progress %s\n", s4d_host_blas(), t->config->threads,
-           s4d_progress_names[t->config->progress]);
+    if (t->config->backend == 0)
+        printf("# host: %s  threads %d  progress %s\n", t->backend->about(), t->config->threads,
+               s4d_progress_names[t->config->progress]);
+    else
+        printf("# %s: %s  tf32 %s\n", t->backend->name, t->backend->about(),
+               t->config->tf32 ? "yes" : "no");
     printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm", "",
            "(s)", "", "");
     fflush(stdout);
@@ -277,8 +283,11 @@ static void clean_up(struct s4d_train *t)
 
 static int list_backends(void)
 {
-    printf("%-6s %-4s %s\n", "host", "yes", s4d_host_blas());
-    printf("%-6s %-4s %s\n", "cuda", "no", "this version computes on CPUs alone");
+    for (int i = 0; i < S4D_BACKENDS; i++) {
+        const struct s4d_backend *b = s4d_backend_of(i);
+        printf("%-6s %-4s %s\n", b->name, b->absent ? "no" : "yes",
+               b->absent ? b->absent : b->about());
+    }
     return S4D_EXIT_OK;
 }
 
@@ -296,6 +305,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
     int rc = s4d_options_argv(groups, "Trains a model and reports time, FLOP/s and losses.", argc,
                               argv, &c, NULL, &err);
     int code = s4d_world_agree(world, rc < 0 ? &err : NULL);
+    t.backend = s4d_backend_of(rc == 0 ? c.backend : 0);
     if (rc == 0 && code == 0)
         code = c.list_backends ? list_backends() : train(&t);
     s4d_watch_stop();

@@ -8,6 +8,7 @@
 #include "real/account.h"
 #include "real/executor.h"
 #include "real/host/host.h"
+#include "real/mpi/backend.h"
 #include "real/mpi/world.h"
 #include "real/tokens.h"
 #include "schedule/schedule_options.h"
@@ -18,7 +19,7 @@ struct s4d_train_config {
     char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients;
     int token_type, iterations, warmup, seed, threads, progress;
     double timeout_s;
-    bool json, check_finite, list_backends;
+    bool json, check_finite, list_backends, tf32;
     struct s4d_schedule_options schedule;
 };
 
@@ -33,6 +34,7 @@ struct s4d_train {
     int argc;
     char **argv;
     struct s4d_world *world;
+    const struct s4d_backend *backend;
     struct s4d_workload workload;
     struct s4d_program program;
     struct s4d_token_source tokens;

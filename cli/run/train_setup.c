@@ -15,10 +15,11 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
         return s4d_fail(err, S4D_EXIT_USAGE, "--workload", "expected a model, not given");
     if (c->tokens && c->text)
         return s4d_fail(err, S4D_EXIT_USAGE, "--text", "--tokens is given as well");
-    if (c->backend != 0) {
-        s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no cuda");
-        return s4d_hint(err, "scale4d-run train --list-backends says why");
-    }
+    if (t->backend->absent)
+        return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
+                        t->backend->name, t->backend->absent);
+    if (c->tf32 && strcmp(t->backend->name, "cuda") != 0)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--tf32", "--backend %s has none", t->backend->name);
     if (c->save_gradients && c->iterations == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--save-gradients",
                         "--iterations 0 computes no gradients");

@@ -2,7 +2,6 @@
 /* The host device: its memory, its entries in the device interface, and what it says of itself. */
 #include "real/host/host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,8 +109,6 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
     h->device = device;
     h->kernels =
         program->options.precision == S4D_F64 ? s4d_host_kernels_f64 : s4d_host_kernels_f32;
-    for (int i = 0; i < S4D_STREAMS; i++)
-        h->at[i] = -1;
     /* Alone there is nobody to talk to: panels would cost a twelfth of a matrix product's time. */
     bool talks = s4d_grid_ranks(&program->grid) > 1;
     if (talks && options->progress == S4D_PROGRESS_PANELS) {
@@ -137,6 +134,7 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
         .close = close_host,
     };
     MPI_Comm_rank(options->comm, &h->rank);
+    s4d_position_init(&h->position, program, h->rank);
     int rc = s4d_host_groups(h, err);
     if (!rc && talks && options->progress == S4D_PROGRESS_THREAD)
         rc = s4d_host_thread_start(h, err);
@@ -150,50 +148,10 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
 
 int64_t s4d_host_completed(const struct s4d_device *device)
 {
-    struct s4d_host *h = device->self;
-    int64_t n = 0;
-    for (int i = 0; i < S4D_STREAMS; i++)
-        n += atomic_load(&h->streams[i].done);
-    return n;
+    return s4d_position_completed(&((const struct s4d_host *)device->self)->position);
 }
 
-/* "with ranks 0, 2" of a collective's group; the first eight. */
-static void describe_group(const struct s4d_host *h, const struct s4d_op *op, char *text, int size)
-{
-    int members[8], n, at;
-    text[0] = '\0';
-    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE || op->c.collective.members > 8)
-        return;
-    n = s4d_group_members(&h->program->grid, h->rank, op->c.collective.axes, members);
-    at = snprintf(text, (size_t)size, " with rank%s", n > 2 ? "s" : "");
-    for (int i = 0; i < n; i++)
-        if (members[i] != h->rank)
-            at += snprintf(text + at, (size_t)(size - at), " %d", members[i]);
-}
-
-/* The first in the order of iterations and list: the others wait for it, or will. */
 void s4d_host_describe(const struct s4d_device *device, char *text, int size)
 {
-    struct s4d_host *h = device->self;
-    int best = -1, best_index = 0, best_iteration = 0;
-    for (int i = 0; i < S4D_STREAMS; i++) {
-        int index = atomic_load(&h->at[i]), iteration = atomic_load(&h->at_iteration[i]);
-        bool before =
-            iteration < best_iteration || (iteration == best_iteration && index < best_index);
-        if (index >= 0 && (best < 0 || before)) {
-            best = i;
-            best_index = index;
-            best_iteration = iteration;
-        }
-    }
-    if (best < 0) {
-        snprintf(text, (size_t)size, "between ops");
-        return;
-    }
-    const struct s4d_op *op = &h->program->ops[best_index];
-    char group[128];
-    describe_group(h, op, group, sizeof group);
-    snprintf(text, (size_t)size, "%s %s (op %d, stream %s), iteration %d%s",
-             s4d_op_kinds[op->kind].name, op->label.name, best_index, s4d_streams[op->stream].name,
-             best_iteration, group);
+    s4d_position_describe(&((const struct s4d_host *)device->self)->position, text, size);
 }

@@ -4,10 +4,10 @@
 #define S4D_REAL_HOST_INTERNAL_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "real/host/host.h"
 #include "real/host/work.h"
+#include "real/position.h"
 
 /* Something enqueued: an op, or a note to take when the stream gets there. */
 struct s4d_host_item {
@@ -22,7 +22,6 @@ struct s4d_host_stream {
     struct s4d_host_item *items; /* items[head .. n) are to come */
     int head, n, cap;
     int64_t needed[S4D_STREAMS]; /* of the next item */
-    _Atomic int64_t done;        /* ops */
     bool running;                /* items[head] is a collective in flight */
     double start_s;
     MPI_Request request;
@@ -45,9 +44,7 @@ struct s4d_host {
     MPI_Datatype half[2]; /* bf16, f16 on the wire */
     MPI_Op half_sum[2], half_max[2];
 
-    /* What the streams are at, for other threads: index of the op that each runs or waits with, -1:
-     * none; and its iteration. */
-    _Atomic int at[S4D_STREAMS], at_iteration[S4D_STREAMS];
+    struct s4d_position position; /* for other threads */
 
     /* With a progress thread: everything above is used under the lock. */
     bool threaded, stop;

@@ -26,7 +26,7 @@ static struct s4d_host_item *head_of(struct s4d_host *h, int stream)
 static bool waits_met(const struct s4d_host *h, const struct s4d_host_item *item)
 {
     for (int i = 0; i < S4D_STREAMS; i++)
-        if (atomic_load_explicit(&h->streams[i].done, memory_order_acquire) < item->needed[i])
+        if (atomic_load_explicit(&h->position.done[i], memory_order_acquire) < item->needed[i])
             return false;
     return true;
 }
@@ -34,8 +34,8 @@ static bool waits_met(const struct s4d_host *h, const struct s4d_host_item *item
 static void show_head(struct s4d_host *h, int stream)
 {
     const struct s4d_host_item *item = head_of(h, stream);
-    h->at_iteration[stream] = item ? item->iteration : 0;
-    h->at[stream] = item && item->call ? item->call->index : -1;
+    s4d_position_at(&h->position, stream, item && item->call ? item->call->index : -1,
+                    item ? item->iteration : 0);
 }
 
 static void pop(struct s4d_host *h, int stream)
@@ -55,7 +55,7 @@ static int complete(struct s4d_host *h, int stream, double start_s, struct s4d_e
     if (o->ran)
         rc = o->ran(o->self, item.call, item.iteration, start_s, s4d_host_now_s(h), err);
     pop(h, stream);
-    atomic_fetch_add_explicit(&h->streams[stream].done, 1, memory_order_release);
+    atomic_fetch_add_explicit(&h->position.done[stream], 1, memory_order_release);
     return rc;
 }
 

@@ -80,8 +80,20 @@ may() {
 
 @test "MPI and CBLAS are included by their folders alone" {
     users=$(files '*.c' '*.h' '*.inc' | xargs grep -lE '#[[:space:]]*include[[:space:]]*<(mpi|cblas)' |
-        grep -vE '^(real/host/|real/mpi/|tests/)' || true)
+        grep -vE '^(real/host/|real/mpi/|real/cuda/|tests/)' || true)
     [ -z "$users" ] || { echo "included by: $users"; false; }
+}
+
+@test "CUDA, cuBLAS and NCCL are called by real/cuda alone, and every call is in its list" {
+    users=$(files '*.c' '*.h' '*.cpp' '*.cu' | xargs grep -lE '#[[:space:]]*include[[:space:]]*<(cuda|cublas|nccl)' |
+        grep -vE '^(real/cuda/|tests/)' || true)
+    [ -z "$users" ] || { echo "included by: $users"; false; }
+    called=$(grep -ohE '\b(cuda|cublas|nccl)[A-Z][A-Za-z0-9]+\(|CU(DA|BLAS)\([^,]+, [A-Za-z0-9]+|NCCL\([^,]+, [^,]+, [A-Za-z0-9]+' real/cuda/*.c |
+        grep -oE '(cuda|cublas|nccl)[A-Z][A-Za-z0-9]+' | sort -u)
+    [ "$(echo "$called" | wc -l)" -gt 30 ]
+    for call in $called; do
+        grep -qE "^ \*.*\b$call\b" real/cuda/api.h || { echo "real/cuda/api.h does not list $call"; false; }
+    done
 }
 
 @test "every header compiles alone, as C11 without warnings" {
@@ -90,12 +102,19 @@ may() {
     for h in $(files '*.h'); do
         compiler=gcc
         # Those with MPI in their interface, and who includes them.
-        case $h in real/host/* | real/mpi/* | cli/run/*)
+        more=
+        case $h in real/cuda/api.h | real/cuda/internal.h)
+            cuda=${CUDA_HOME:-/usr/local/cuda}
+            [ -e "$cuda/include/nccl.h" ] || continue
+            more="-isystem $cuda/include"
+            ;;
+        esac
+        case $h in real/host/* | real/mpi/* | real/cuda/* | cli/run/*)
             compiler=${MPICC:-mpicc}
             command -v "$compiler" > /dev/null || continue
             ;;
         esac
-        echo "#include \"$h\"" | $compiler -std=c11 $flags -fsyntax-only -x c - || bad="$bad $h"
+        echo "#include \"$h\"" | $compiler -std=c11 $flags $more -fsyntax-only -x c - || bad="$bad $h"
     done
     [ -z "$bad" ] || { echo "not self-contained:$bad"; false; }
 }
@@ -115,7 +134,7 @@ may() {
 }
 
 @test "every source file names its licence" {
-    bad=$(files '*.c' '*.h' '*.cpp' '*.cu' '*.sh' '*.bats' '*.py' '*.gp' '*.yaml' Makefile .ci/run |
+    bad=$(files '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' '*.sh' '*.bats' '*.py' '*.gp' '*.yaml' Makefile .ci/run |
         while read -r f; do
             head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$f"
         done)

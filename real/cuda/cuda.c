@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device: its entries in the device interface, and how it opens and closes. */
+#include "real/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "real/cuda/internal.h"
+#include "support/memory.h"
+
+/* An error of a wait is told by the next op, which is about to be enqueued. */
+static void wait_for(void *self, enum s4d_stream stream, enum s4d_stream other, int64_t count)
+{
+    struct s4d_cuda *c = self;
+    if (!atomic_load(&c->task_failed) && s4d_cuda_wait(c, stream, other, count, &c->wait_error))
+        c->wait_failed = true;
+}
+
+static int enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item item,
+                   int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                                 struct s4d_error *err),
+                   struct s4d_error *err)
+{
+    if (c->wait_failed) {
+        if (err)
+            *err = c->wait_error;
+        c->failed = true;
+        return -1;
+    }
+    return s4d_cuda_enqueue(c, stream, item, append, err);
+}
+
+static int append_compute(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                          struct s4d_error *err)
+{
+    return s4d_cuda_compute(c, item->call, err);
+}
+
+static int compute(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+{
+    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    return enqueue(self, call->op->stream, item, append_compute, err);
+}
+
+static int append_collective(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                             struct s4d_error *err)
+{
+    return s4d_cuda_collective(c, item->call, err);
+}
+
+static int collective(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+{
+    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    return enqueue(self, call->op->stream, item, append_collective, err);
+}
+
+static int append_copy(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
+{
+    const struct s4d_buffer *from = &item->call->operand[0], *to = &item->call->operand[1];
+    size_t size = (size_t)s4d_type_bytes[from->type];
+    bool in = item->call->op->kind == S4D_OP_HOST_TO_DEVICE;
+    return S4D_CUDA(err, cudaMemcpy2DAsync, to->data, (size_t)to->stride * size, from->data,
+                    (size_t)from->stride * size, (size_t)from->cols * size, (size_t)from->rows,
+                    in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                    c->streams[item->call->op->stream].stream);
+}
+
+static int copy(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+{
+    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    S4D_ASSERT(call->operand[0].rows == call->operand[1].rows &&
+                   call->operand[0].cols == call->operand[1].cols,
+               "a copy between two shapes");
+    return enqueue(self, call->op->stream, item, append_copy, err);
+}
+
+/* Reading tokens, in a thread of CUDA's, when the stream gets there. */
+struct task {
+    struct s4d_cuda *c;
+    const struct s4d_call *call;
+    int iteration;
+};
+
+static int read_tokens(const struct task *t, struct s4d_error *err)
+{
+    const struct s4d_buffer *to = &t->call->operand[0];
+    const struct s4d_token_source *tokens = &t->c->options.tokens;
+    int64_t first = s4d_expr_value(&t->call->op->c.read_tokens.first, t->call->coordinate);
+    int64_t batch = t->c->program->options.global_batch;
+    for (int64_t row = 0; row < to->rows; row++)
+        if (tokens->sequence(tokens->self, t->iteration * batch + first + row,
+                             (int32_t *)to->data + row * to->stride, err))
+            return -1;
+    return 0;
+}
+
+static void CUDART_CB run_task(void *data)
+{
+    struct task *t = data;
+    if (!atomic_load(&t->c->task_failed) && read_tokens(t, &t->c->task_error))
+        atomic_store(&t->c->task_failed, true);
+    free(t);
+}
+
+static int append_task(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
+{
+    struct task *t = s4d_malloc(sizeof *t);
+    *t = (struct task){c, item->call, item->iteration};
+    int rc =
+        S4D_CUDA(err, cudaLaunchHostFunc, c->streams[item->call->op->stream].stream, run_task, t);
+    if (rc)
+        free(t);
+    return rc;
+}
+
+static int host_task(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+{
+    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    return enqueue(self, call->op->stream, item, append_task, err);
+}
+
+static int mark(void *self, enum s4d_stream stream, double *t_s, struct s4d_error *err)
+{
+    struct s4d_cuda_item item = {.t_s = t_s};
+    return enqueue(self, stream, item, NULL, err);
+}
+
+static int report(void *self, enum s4d_stream stream, const struct s4d_buffer *scalar,
+                  double *value, struct s4d_error *err)
+{
+    struct s4d_cuda *c = self;
+    struct s4d_cuda_item item = {.value = value, .type = scalar->type};
+    size_t size = (size_t)s4d_type_bytes[scalar->type];
+    if (s4d_cuda_take_slot(c, &item.slot, err) ||
+        S4D_CUDA(err, cudaMemcpy2DAsync, &c->slots[item.slot], size, scalar->data, size, size, 1,
+                 cudaMemcpyDeviceToHost, c->streams[stream].stream))
+        return -1;
+    return enqueue(c, stream, item, NULL, err);
+}
+
+static int finish(void *self, struct s4d_error *err)
+{
+    return s4d_cuda_drain(self, err);
+}
+
+static double now_s(void *self)
+{
+    return s4d_cuda_now_s(self);
+}
+
+static void close_cuda(void *self)
+{
+    struct s4d_cuda *c = self;
+    s4d_cuda_groups_close(c); /* first: an abort lets the streams end */
+    s4d_cuda_compute_close(c);
+    s4d_cuda_streams_close(c);
+    s4d_cuda_memory_close(c);
+    free(c);
+}
+
+static void set_entries(struct s4d_device *device, struct s4d_cuda *c)
+{
+    *device = (struct s4d_device){
+        .name = "cuda",
+        .self = c,
+        .allocate = s4d_cuda_allocate,
+        .upload = s4d_cuda_upload,
+        .download = s4d_cuda_download,
+        .wait = wait_for,
+        .gemm = compute,
+        .kernel = compute,
+        .collective = collective,
+        .copy = copy,
+        .host_task = host_task,
+        .mark = mark,
+        .report = report,
+        .finish = finish,
+        .now_s = now_s,
+        .close = close_cuda,
+    };
+}
+
+int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
+                  const struct s4d_cuda_options *options, struct s4d_error *err)
+{
+    struct s4d_cuda *c = s4d_calloc(1, sizeof *c);
+    struct s4d_error unwanted;
+    err = err ? err : &unwanted;
+    c->program = program;
+    c->options = *options;
+    c->device = device;
+    MPI_Comm_rank(options->comm, &c->rank);
+    MPI_Comm_size(options->comm, &c->size);
+    s4d_position_init(&c->position, program, c->rank);
+    set_entries(device, c);
+    if (s4d_cuda_select(c, err)) {
+        free(c);
+        return -1;
+    }
+    int rc = s4d_cuda_memory_open(c, err) || s4d_cuda_streams_open(c, err) ||
+             s4d_cuda_compute_open(c, err);
+    rc = s4d_cuda_agree(c, rc ? -1 : 0, err);
+    if (!rc)
+        rc = s4d_cuda_groups_open(c, err);
+    /* One zero of time for all ranks; on several nodes it is off by the barrier's skew. */
+    MPI_Barrier(options->comm);
+    double zero_s = s4d_cuda_now_s(c);
+    c->origin_s += zero_s;
+    c->base_s -= zero_s;
+    c->polled_s = c->asked_nccl_s = 0;
+    if (rc) {
+        c->failed = true;
+        close_cuda(c);
+    }
+    return rc;
+}
+
+void s4d_cuda_describe(const struct s4d_device *device, char *text, int size)
+{
+    s4d_position_describe(&((const struct s4d_cuda *)device->self)->position, text, size);
+}
+
+int64_t s4d_cuda_completed(const struct s4d_device *device)
+{
+    return s4d_position_completed(&((const struct s4d_cuda *)device->self)->position);
+}
+
+const char *s4d_cuda_libraries(void)
+{
+    static char text[128];
+    int runtime = 0, nccl = 0;
+    cudaRuntimeGetVersion(&runtime);
+    ncclGetVersion(&nccl);
+    snprintf(text, sizeof text, "CUDA %d.%d, NCCL %d.%d.%d, cuBLAS %d.%d", runtime / 1000,
+             runtime % 1000 / 10, nccl / 10000, nccl % 10000 / 100, nccl % 100, CUBLAS_VER_MAJOR,
+             CUBLAS_VER_MINOR);
+    return text;
+}

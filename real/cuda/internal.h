@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the CUDA device share. */
+#ifndef S4D_REAL_CUDA_INTERNAL_H
+#define S4D_REAL_CUDA_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "real/cuda/api.h"
+#include "real/cuda/cuda.h"
+#include "real/cuda/work.h"
+#include "real/position.h"
+
+/* Something enqueued: an op, or a note. In flight until `end` has come. */
+struct s4d_cuda_item {
+    const struct s4d_call *call; /* NULL: a note */
+    int iteration;
+    int64_t number;         /* ops enqueued on the stream up to here */
+    cudaEvent_t start, end; /* start: NULL where nobody asks */
+    double *value, *t_s;    /* of a note: where the scalar in `slot`, or the time, goes */
+    enum s4d_type type;
+    int slot;
+};
+
+struct s4d_cuda_stream {
+    cudaStream_t stream;
+    ncclComm_t comm;             /* NULL: no group */
+    struct s4d_cuda_item *items; /* items[head .. n) are in flight */
+    int head, n, cap;
+    int64_t issued; /* ops */
+};
+
+enum { S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
+
+struct s4d_cuda {
+    const struct s4d_program *program;
+    struct s4d_cuda_options options;
+    struct s4d_device *device;
+    int rank, size;
+    struct s4d_position position;
+    struct s4d_cuda_stream streams[S4D_STREAMS];
+    cudaStream_t transfer; /* of uploads and downloads */
+    ncclComm_t world;
+    cublasHandle_t cublas;
+    void *workspace;
+    struct s4d_cuda_work work;
+    int64_t scratch_bytes;
+    struct s4d_cuda_table {
+        union s4d_constants c;
+        void *data;
+    } * tables; /* of rotary positions */
+    int n_tables, cap_tables;
+    struct {
+        void *data;
+        size_t bytes;
+        enum s4d_place place;
+    } memory[4];
+    int n_memory;
+    unsigned char *stage; /* pinned, of uploads and downloads */
+    double *slots;        /* pinned, of reports */
+    bool slot_used[S4D_CUDA_SLOTS];
+    int next_slot;
+
+    cudaEvent_t *events; /* free ones */
+    int n_events, cap_events;
+    cudaEvent_t base; /* came at base_s */
+    double origin_s, base_s, polled_s, asked_nccl_s;
+
+    /* A token source failed, in a thread of CUDA's. */
+    _Atomic bool task_failed;
+    struct s4d_error task_error;
+    bool wait_failed, failed;
+    struct s4d_error wait_error;
+};
+
+/* memory.c */
+int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **memory,
+                      struct s4d_error *err);
+int s4d_cuda_upload(void *self, const struct s4d_buffer *to, const void *from,
+                    struct s4d_error *err);
+int s4d_cuda_download(void *self, const struct s4d_buffer *from, void *to, struct s4d_error *err);
+int s4d_cuda_memory_open(struct s4d_cuda *c, struct s4d_error *err);
+void s4d_cuda_memory_close(struct s4d_cuda *c);
+
+/* compute.c: cuBLAS, launches, what they keep on the device. */
+int s4d_cuda_compute_open(struct s4d_cuda *c, struct s4d_error *err);
+void s4d_cuda_compute_close(struct s4d_cuda *c);
+int s4d_cuda_compute(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err);
+
+/* groups.c: NCCL. */
+int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err);
+void s4d_cuda_groups_close(struct s4d_cuda *c);
+int s4d_cuda_groups_ask(struct s4d_cuda *c, struct s4d_error *err); /* whether one has failed */
+int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err);
+
+/* select.c: a GPU of its own for this rank; and the same outcome on all ranks, rc and *err being
+ * this rank's. A rank that only gave up because another did has rc -2. */
+int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err);
+int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err);
+
+/* streams.c */
+int s4d_cuda_streams_open(struct s4d_cuda *c, struct s4d_error *err);
+void s4d_cuda_streams_close(struct s4d_cuda *c);
+double s4d_cuda_now_s(const struct s4d_cuda *c);
+/* Appends to a stream whatever `append` calls, between the events that tell of it. */
+int s4d_cuda_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item item,
+                     int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                                   struct s4d_error *err),
+                     struct s4d_error *err);
+int s4d_cuda_wait(struct s4d_cuda *c, enum s4d_stream stream, enum s4d_stream other, int64_t count,
+                  struct s4d_error *err);
+int s4d_cuda_drain(struct s4d_cuda *c, struct s4d_error *err);
+int s4d_cuda_take_slot(struct s4d_cuda *c, int *slot, struct s4d_error *err);
+
+#endif

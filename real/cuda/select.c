@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU for every rank, and one outcome for all ranks. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real/cuda/internal.h"
+#include "support/memory.h"
+
+enum { PCI_TEXT = 32 };
+
+static void name_rank(const struct s4d_cuda *c, struct s4d_error *err)
+{
+    char host[256] = "unknown", where[sizeof err->where];
+    gethostname(host, sizeof host - 1);
+    snprintf(where, sizeof where, "rank %d (%.80s)%s%.380s", c->rank, host,
+             err->where[0] ? ": " : "", err->where);
+    memcpy(err->where, where, sizeof where);
+}
+
+int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err)
+{
+    struct s4d_error unwanted;
+    int own = rc == 0 ? INT_MAX : rc == -2 ? INT_MAX - 1 : c->rank, first;
+    MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, c->options.comm);
+    if (first == INT_MAX)
+        return 0;
+    S4D_ASSERT(first < c->size, "every rank gave up because another did");
+    if (!err)
+        err = &unwanted;
+    if (first == c->rank)
+        name_rank(c, err);
+    MPI_Bcast(err, sizeof *err, MPI_BYTE, first, c->options.comm);
+    return -1;
+}
+
+static int count_gpus(int *count, struct s4d_error *err)
+{
+    int driver = 0, runtime = 0;
+    if (!S4D_CUDA(err, cudaGetDeviceCount, count) && *count > 0)
+        return 0;
+    if (*count == 0 && err && err->text[0] == '\0')
+        s4d_fail(err, S4D_EXIT_DEVICE, "cudaGetDeviceCount", "this process sees no GPU");
+    bool known = cudaDriverGetVersion(&driver) == cudaSuccess &&
+                 cudaRuntimeGetVersion(&runtime) == cudaSuccess;
+    if (known && driver == 0)
+        return s4d_hint(err, "this node has no NVIDIA driver");
+    if (known && driver < runtime)
+        return s4d_hint(err, "the driver is for CUDA %d.%d, this program was built with %d.%d",
+                        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return s4d_hint(err, "nvidia-smi shows a node's GPUs; CUDA_VISIBLE_DEVICES and the batch "
+                         "system's options choose among them");
+}
+
+/* This rank's GPU, and its address on the node's bus. */
+static int choose(int local_rank, char *pci, struct s4d_error *err)
+{
+    int count = 0;
+    if (err)
+        err->text[0] = '\0';
+    if (count_gpus(&count, err))
+        return -1;
+    return S4D_CUDA(err, cudaSetDevice, local_rank % count) ||
+                   S4D_CUDA(err, cudaDeviceGetPCIBusId, pci, PCI_TEXT, local_rank % count)
+               ? -1
+               : 0;
+}
+
+/* No two ranks of a node on one GPU: NCCL cannot, and memory is planned for one. */
+static int check_apart(const char *all, int local_rank, int local_size, struct s4d_error *err)
+{
+    for (int i = 0; i < local_rank; i++)
+        if (strcmp(all + i * PCI_TEXT, all + local_rank * PCI_TEXT) == 0) {
+            s4d_fail(err, S4D_EXIT_DEVICE, "cudaSetDevice",
+                     "local ranks %d and %d, of %d on this node, would share GPU %s", i, local_rank,
+                     local_size, all + i * PCI_TEXT);
+            return s4d_hint(err, "start as many ranks on a node as it has GPUs that they see");
+        }
+    return 0;
+}
+
+int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err)
+{
+    MPI_Comm node;
+    int local_rank, local_size;
+    char pci[PCI_TEXT] = "";
+    MPI_Comm_split_type(c->options.comm, MPI_COMM_TYPE_SHARED, c->rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank);
+    MPI_Comm_size(node, &local_size);
+    int rc = s4d_cuda_agree(c, choose(local_rank, pci, err), err);
+    if (!rc) {
+        char *all = s4d_malloc((size_t)local_size * PCI_TEXT);
+        MPI_Allgather(pci, PCI_TEXT, MPI_CHAR, all, PCI_TEXT, MPI_CHAR, node);
+        rc = s4d_cuda_agree(c, check_apart(all, local_rank, local_size, err), err);
+        free(all);
+    }
+    MPI_Comm_free(&node);
+    return rc;
+}

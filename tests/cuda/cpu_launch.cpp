@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cuda/cpu_launch.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "support/error.h"
+
+struct s4d_cpu_index {
+    unsigned x, y, z;
+};
+s4d_cpu_index threadIdx, blockIdx, blockDim, gridDim;
+enum { SHARED_BYTES = 64 << 10, STACK_BYTES = 64 << 10, MOST_THREADS = 1024 };
+alignas(64) double s4d_shared[SHARED_BYTES / sizeof(double)];
+
+typedef void (*kernel)(const struct s4d_cuda_args args);
+
+namespace
+{
+/* A thread of a block: a stack of its own, kept from block to block. */
+struct thread {
+    unsigned char *stack;
+    jmp_buf at;          /* where it waits */
+    unsigned long waits; /* reached */
+    bool ended;
+};
+thread threads[MOST_THREADS];
+jmp_buf scheduler;
+kernel running;
+const struct s4d_cuda_args *arguments;
+int votes[2]; /* of the waits with even and odd numbers */
+
+void yield(thread *own)
+{
+    if (_setjmp(own->at) == 0)
+        _longjmp(scheduler, 1);
+}
+
+void run_thread()
+{
+    for (;;) {
+        running(*arguments);
+        thread *own = &threads[threadIdx.x];
+        own->ended = true;
+        yield(own);
+    }
+}
+
+void resume(thread *t)
+{
+    if (_setjmp(scheduler) != 0)
+        return;
+    if (t->stack)
+        _longjmp(t->at, 1);
+    static ucontext_t context;
+    t->stack = (unsigned char *)malloc(STACK_BYTES);
+    getcontext(&context);
+    context.uc_stack.ss_sp = t->stack;
+    context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&context, run_thread, 0);
+    setcontext(&context);
+}
+
+/* Every thread up to its next wait, over and over. */
+void run_together()
+{
+    for (unsigned t = 0; t < blockDim.x; t++) {
+        threads[t].ended = false;
+        threads[t].waits = 0;
+    }
+    for (bool ended = false; !ended;) {
+        for (unsigned t = 0; t < blockDim.x; t++) {
+            threadIdx.x = t;
+            resume(&threads[t]);
+        }
+        ended = threads[0].ended;
+        for (unsigned t = 1; t < blockDim.x; t++)
+            S4D_ASSERT(threads[t].ended == ended && threads[t].waits == threads[0].waits,
+                       "threads 0 and %u of a block wait at different places", t);
+        votes[(threads[0].waits + 1) % 2] = 0; /* of the next wait */
+    }
+}
+} // namespace
+
+extern "C" int __syncthreads_or(int value)
+{
+    if (blockDim.x == 1)
+        return value != 0;
+    thread *own = &threads[threadIdx.x];
+    int *vote = &votes[++own->waits % 2];
+    *vote |= value != 0;
+    yield(own);
+    return *vote;
+}
+
+extern "C" void __syncthreads(void)
+{
+    if (blockDim.x > 1)
+        __syncthreads_or(0);
+}
+
+void s4d_cpu_launch(const void *function, const struct s4d_cuda_args *args, unsigned grid_x,
+                    unsigned grid_y, unsigned n_threads, unsigned shared_bytes)
+{
+    S4D_ASSERT(n_threads >= 1 && n_threads <= MOST_THREADS, "%u threads", n_threads);
+    S4D_ASSERT(shared_bytes <= SHARED_BYTES, "%u bytes of shared memory", shared_bytes);
+    running = (kernel)function;
+    arguments = args;
+    blockDim = {n_threads, 1, 1};
+    gridDim = {grid_x, grid_y, 1};
+    for (blockIdx.y = 0; blockIdx.y < grid_y; blockIdx.y++)
+        for (blockIdx.x = 0; blockIdx.x < grid_x; blockIdx.x++) {
+            memset(s4d_shared, 0xff, shared_bytes);
+            votes[0] = votes[1] = 0;
+            threadIdx.x = 0;
+            if (n_threads == 1)
+                running(*args);
+            else
+                run_together();
+        }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA backend where there is no GPU: it is compiled and linked, it loads, and it says what it
+# misses.
+load lib
+
+has_gpu() {
+    ls /dev/nvidia[0-9]* > /dev/null 2>&1
+}
+is_built() {
+    [ -e "$(dirname "$run4d")/scale4d-cuda.so" ]
+}
+
+@test "cuda: loads, and names its libraries; else says why not" {
+    run "$run4d" train --list-backends
+    [ "$status" -eq 0 ]
+    if is_built; then
+        echo "$output" | grep -qE '^cuda +yes +CUDA 1[0-9]\.[0-9]+, NCCL 2\.'
+    else
+        echo "$output" | grep -qE '^cuda +no +built without: there was no /'
+    fi
+}
+@test "cuda: a program without it beside says so" {
+    cp "$run4d" "$dir/scale4d-run"
+    run "$dir/scale4d-run" train --list-backends
+    [ "$status" -eq 0 ]
+    echo "$output" | grep -qE '^cuda +no +(there is no scale4d-cuda.so|built without)'
+    ends 69 "--backend: this build has no cuda: " -- "$dir/scale4d-run" "${tiny[@]}" --backend cuda
+    ends 69 "--backend: this build has no cuda: " -- "$dir/scale4d-run" collective --op all_reduce --backend cuda
+}
+@test "cuda: a library that does not load is told in the loader's words" {
+    cp "$run4d" "$dir/scale4d-run"
+    echo nothing > "$dir/scale4d-cuda.so"
+    run "$dir/scale4d-run" train --list-backends
+    echo "$output" | grep -qE '^cuda +no +.*scale4d-cuda.so: file too short'
+}
+@test "cuda: no GPU is said once, with rank, call and CUDA's words" {
+    is_built || skip "built without CUDA"
+    has_gpu && skip "there is a GPU"
+    ends 69 "rank 0 (" "cudaGetDeviceCount: CUDA: " "(cudaError" "hint: " -- \
+        "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --backend cuda
+    [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
+}
+@test "cuda: --tf32 is its own" {
+    ends 64 "--tf32: --backend host has none" -- "$run4d" "${tiny[@]}" --tf32
+}
+@test "cuda: machine code for every chip asked for, and PTX for later ones" {
+    is_built || skip "built without CUDA"
+    command -v cuobjdump > /dev/null || skip "no cuobjdump"
+    cuobjdump --list-elf --list-ptx "$(dirname "$run4d")/scale4d-cuda.so" > "$dir/code"
+    grep -q 'sm_80' "$dir/code" && grep -q 'sm_90.*ptx' "$dir/code"
+}
