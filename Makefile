@@ -95,7 +95,7 @@ CUDA_OBJECTS := $(if $(CUDA_LACKS),,$(CUDA_KERNELS:real/cuda/kernels/%.cu=build/
 CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(comma)code=compute_$(lastword $(CUDA_ARCHS))
 $(BUILD)/real/cuda/%.o: FLAGS += -fPIC -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
-$(BUILD)/real/mpi/backend.o: DEFINE = -DS4D_CUDA_LACKS='"$(CUDA_LACKS:%=built without: there was no % (CUDA_HOME, NCCL_HOME))"'
+$(BUILD)/real/mpi/backend.o: DEFINE = -DS4D_CUDA_LACKS='"$(if $(CUDA_LACKS),built without: there was no $(CUDA_LACKS); CUDA_HOME and NCCL_HOME say where)"'
 
 all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run $(if $(CUDA_LACKS),,$(BUILD)/scale4d-cuda.so))
 
@@ -137,14 +137,14 @@ $(BUILD)/scale4d-run: $(call object,$(RUN)) $(BUILD)/libscale4d.a
 	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) -Wl,-E $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 # The kernels for the CPU, from the files that nvcc compiles, and with the host's flags.
-$(BUILD)/tests/cuda/%.o: real/cuda/kernels/%.cu | $(BUILD)/detected
+$(BUILD)/tests/cuda/kernels/%.o: real/cuda/kernels/%.cu | $(BUILD)/detected
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 $(CFLAGS) -O2 -fno-strict-aliasing $(FLAGS) -Wno-unknown-pragmas \
 	    -include tests/cuda/cpu_kernels.hpp -MMD -MP -x c++ -c -o $@ $<
 
-CPU_KERNELS := $(CUDA_KERNELS:real/cuda/kernels/%.cu=$(BUILD)/tests/cuda/%.o)
-$(BUILD)/tests/cuda_kernels: $(BUILD)/tests/cuda/kernels.o $(BUILD)/tests/cuda/cpu_launch.o $(CPU_KERNELS) \
+CPU_KERNELS := $(CUDA_KERNELS:real/cuda/kernels/%.cu=$(BUILD)/tests/cuda/kernels/%.o)
+$(BUILD)/tests/cuda_kernels: $(call object,$(CUDA_TEST)) $(CPU_KERNELS) \
     $(call object,$(CUDA_WORK)) $(filter $(BUILD)/real/host/kernels_% $(BUILD)/real/host/work.o,$(call object,$(RUN))) \
     $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)

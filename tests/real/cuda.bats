@@ -26,7 +26,8 @@ is_built() {
     [ "$status" -eq 0 ]
     echo "$output" | grep -qE '^cuda +no +(there is no scale4d-cuda.so|built without)'
     ends 69 "--backend: this build has no cuda: " -- "$dir/scale4d-run" "${tiny[@]}" --backend cuda
-    ends 69 "--backend: this build has no cuda: " -- "$dir/scale4d-run" collective --op all_reduce --backend cuda
+    ends 69 "--backend: this build has no cuda: " -- \
+        "$mpirun" -n 2 "$dir/scale4d-run" collective --op all_reduce --backend cuda
 }
 @test "cuda: a library that does not load is told in the loader's words" {
     cp "$run4d" "$dir/scale4d-run"
