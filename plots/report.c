@@ -173,14 +173,28 @@ static void exposed(const json_t *record, FILE *out)
     fputs(" |", out);
 }
 
+/* Of the collectives of an iteration, in percent; nothing where the record does not say. */
+static void extrapolated(const json_t *record, FILE *out)
+{
+    const json_t *sim = json_object_get(record, "sim");
+    double part = number_of(sim, "extrapolated") / number_of(sim, "collectives");
+    if (isfinite(part))
+        fprintf(out, " %.0f |", 100 * part);
+    else
+        fputs(" |", out);
+}
+
 static void runs(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out)
 {
-    fprintf(out,
-            "## Runs\n\nGrid: GXxGYxGZxGDATA. PFLOP/s by the formula the papers use. Parts: of "
-            "the slowest rank's iteration, computing and the communication not hidden behind it, "
-            "by axis.\n\n"
-            "| series | model | GPUs | grid | micro-batch | iteration s | PFLOP/s | %% of peak | "
-            "memory GB | parts %% |\n|---|---|---:|---|---:|---:|---:|---:|---:|---|\n");
+    fprintf(
+        out,
+        "## Runs\n\nGrid: GXxGYxGZxGDATA. PFLOP/s by the formula the papers use. Parts: of "
+        "the slowest rank's iteration, computing and the communication not hidden behind it, "
+        "by axis. Extrapolated: collectives outside the sizes or rank counts that the machine's "
+        "tables were measured for.\n\n"
+        "| series | model | GPUs | grid | micro-batch | iteration s | PFLOP/s | %% of peak | "
+        "memory GB | extrapolated %% | parts %% |\n"
+        "|---|---|---:|---|---:|---:|---:|---:|---:|---:|---|\n");
     for (int s = 0; s < e->n_series; s++)
         for (int i = 0; i < e->n_points; i++) {
             const json_t *r = s4d_figure_record(records, &e->series[s], &e->point[i]);
@@ -191,6 +205,7 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
                     text_of(f, "grid"), number_of(f, "micro_batch"),
                     number_of(r, "iteration_time_s"), number_of(r, "flops_per_s") / 1e15,
                     100 * number_of(r, "peak_fraction"), number_of(r, "memory_peak_bytes") / 1e9);
+            extrapolated(r, out);
             exposed(r, out);
             fputc('\n', out);
         }
