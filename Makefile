@@ -47,6 +47,7 @@ LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(realpath $(shell command -v nvcc)) /usr/local/cuda/bin/nvcc))
 NCCL_HOME ?= $(firstword $(patsubst %/include/nccl.h,%,$(wildcard $(CUDA_HOME)/include/nccl.h)) /usr)
 CUDA_ARCHS ?= 80 90
+CCACHE := $(shell command -v ccache)
 CUDA_LACKS := $(firstword $(foreach f,$(CUDA_HOME)/bin/nvcc $(CUDA_HOME)/include/cublas_v2.h \
     $(NCCL_HOME)/include/nccl.h,$(if $(wildcard $(f)),,$(f))))
 CUDA_DIRS := $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(NCCL_HOME)/lib)
@@ -124,7 +125,7 @@ $(RUN_OBJECTS): $(BUILD)/%.o: %.c | $(BUILD)/detected
 build/cuda/%.o: real/cuda/kernels/%.cu
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
+	$(Q)$(CCACHE) $(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
 	    -Werror all-warnings -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(BUILD)/scale4d-cuda.so: $(call object,$(CUDA)) $(CUDA_OBJECTS)
