@@ -39,60 +39,110 @@ static void ring(void)
     json_decref(r.record);
 }
 
-/* One iteration of GPT-40B; the batch per GPU is the same at every size. */
-static struct bench_run gpt_40b(int gpus, const char *grid, int micro_batch, const char *more)
+/* An iteration of a GPT on a machine. grid: "auto", or as given by an earlier run; micro_batch 0:
+ * the largest that fits. */
+struct size {
+    const char *machine, *workload;
+    int gpus, global_batch;
+};
+
+static struct bench_run iteration(const struct size *s, const char *grid, int micro_batch,
+                                  const char *more)
 {
-    char *command =
-        s4d_asprintf("build/scale4d simulate --machine perlmutter --workload gpt-40b --gpus %d "
-                     "--global-batch %d --grid %s --micro-batch %d --json %s",
-                     gpus, 2 * gpus, grid, micro_batch, more);
+    char *command = s4d_asprintf(
+        "build/scale4d simulate --machine %s --workload %s --gpus %d --global-batch %d --grid %s "
+        "--micro-batch %d --overlap axonn-sc24 --json %s",
+        s->machine, s->workload, s->gpus, s->global_batch, grid, micro_batch, more);
     struct bench_run r = bench(command);
     free(command);
     return r;
 }
 
-static void growth_line(int gpus, const struct bench_run *r, const char *grid, const char *how)
+static void growth_line(const struct size *s, const struct bench_run *r, const char *grid,
+                        const char *how)
 {
     const json_t *sim = json_object_get(r->record, "sim");
-    printf("  %5d  %-12s %-9s %7.3f %7.0f %8.0f %8.0f %8.0f %8.0f %8.0f\n", gpus, grid, how,
-           r->wall_s, r->memory_MB, bench_number(sim, "gpu_classes"),
+    printf("  %6d  %-13s %-9s %7.3f %7.3f %7.0f %8.0f %8.0f %8.0f %8.0f %8.0f\n", s->gpus, grid,
+           how, r->wall_s, r->cpu_s, r->memory_MB, bench_number(sim, "gpu_classes"),
            bench_number(sim, "group_classes"), bench_number(sim, "flow_classes"),
            bench_number(sim, "link_classes"), bench_number(sim, "ops"));
     fflush(stdout);
 }
 
-static void unfolded(int gpus, const char *grid, int micro_batch, const struct bench_run *folded)
+static void unfolded(const struct size *s, const char *grid, int micro_batch,
+                     const struct bench_run *folded)
 {
-    struct bench_run full = gpt_40b(gpus, grid, micro_batch, "--no-fold");
-    growth_line(gpus, &full, grid, "unfolded");
+    struct bench_run full = iteration(s, grid, micro_batch, "--no-fold");
+    growth_line(s, &full, grid, "unfolded");
     double full_s = bench_number(full.record, "iteration_time_s"),
            folded_s = bench_number(folded->record, "iteration_time_s");
-    printf("         unfolded and folded differ by %.1e of the iteration\n",
+    printf("          unfolded and folded differ by %.1e of the iteration (aim: under 1e-9)\n",
            fabs(full_s / folded_s - 1));
     json_decref(full.record);
 }
 
+/* The grid that auto chooses, then that grid alone; 512 GPUs unfolded too. */
+static void growth_at(const struct size *s)
+{
+    struct bench_run chosen = iteration(s, "auto", 0, "");
+    const char *grid = json_string_value(json_object_get(chosen.record, "grid"));
+    if (grid != NULL) {
+        int micro_batch = (int)bench_number(chosen.record, "micro_batch");
+        growth_line(s, &chosen, grid, "auto");
+        struct bench_run folded = iteration(s, grid, micro_batch, "");
+        growth_line(s, &folded, grid, "folded");
+        if (s->gpus == 512)
+            unfolded(s, grid, micro_batch, &folded);
+        json_decref(folded.record);
+    }
+    json_decref(chosen.record);
+}
+
+static void heading(const char *title)
+{
+    printf("%s\n"
+           "    GPUs  grid          how          wall     cpu  memory      GPU    group     flow"
+           "     link\n"
+           "                                      (s)     (s)    (MB)  classes  classes  classes"
+           "  classes      ops\n",
+           title);
+}
+
+/* 1,536 nodes of groups of 112: neither the job nor its parts fill groups evenly. */
+static void uneven(const struct size *s)
+{
+    static const char *const grids[] = {"1x1x192x32", "2x2x24x64", "4x1x48x32", "4x1x96x16",
+                                        "4x4x12x32"};
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        struct bench_run r = iteration(s, grids[i], 0, "");
+        growth_line(s, &r, grids[i], "folded");
+        json_decref(r.record);
+    }
+}
+
 static void growth(void)
 {
-    printf(
-        "One iteration of GPT-40B on Perlmutter, 2 sequences a GPU, the grid found before (auto)\n"
-        "  aim: 4,096 GPUs folded under 1 s, 512 unfolded under 60 s; time by classes, not GPUs\n"
-        "   GPUs  grid         how          wall  memory      GPU    group     flow     link\n"
-        "                                    (s)    (MB)  classes  classes  classes  classes"
-        "      ops\n");
-    for (int gpus = 512; gpus <= 4096; gpus *= 2) {
-        struct bench_run chosen = gpt_40b(gpus, "auto", 0, "");
-        const char *grid = json_string_value(json_object_get(chosen.record, "grid"));
-        if (grid != NULL) {
-            int micro_batch = (int)bench_number(chosen.record, "micro_batch");
-            struct bench_run folded = gpt_40b(gpus, grid, micro_batch, "");
-            growth_line(gpus, &folded, grid, "folded");
-            if (gpus == 512)
-                unfolded(gpus, grid, micro_batch, &folded);
-            json_decref(folded.record);
-        }
-        json_decref(chosen.record);
-    }
+    static const struct size frontier[] = {{"frontier", "gpt-5b", 512, 8192},
+                                           {"frontier", "gpt-20b", 2048, 8192},
+                                           {"frontier", "gpt-80b", 8192, 8192},
+                                           {"frontier", "gpt-320b", 32768, 8192}},
+                             alps[] = {{"alps", "gpt-10b", 1024, 8192},
+                                       {"alps", "gpt-20b", 2048, 8192},
+                                       {"alps", "gpt-40b", 4096, 8192},
+                                       {"alps", "gpt-60b", 6144, 12288}};
+    heading(
+        "One iteration of GPT on Perlmutter, 2 sequences a GPU\n"
+        "  aim: 4,096 GPUs folded under 1 s, 512 unfolded under 60 s; time by classes, not GPUs");
+    for (int gpus = 512; gpus <= 4096; gpus *= 2)
+        growth_at(&(struct size){"perlmutter", "gpt-40b", gpus, 2 * gpus});
+    heading("\nOn Frontier, 8,192 sequences\n"
+            "  aim: GPT-320B on 32,768 GCDs, the grid given, under 5 s and 1 GiB");
+    for (size_t i = 0; i < sizeof frontier / sizeof *frontier; i++)
+        growth_at(&frontier[i]);
+    heading("\nOn Alps\n  aim: GPT-60B on 6,144 GPUs under 10 s, on any grid");
+    for (size_t i = 0; i < sizeof alps / sizeof *alps; i++)
+        growth_at(&alps[i]);
+    uneven(&alps[3]);
     printf("\n");
 }
 

@@ -36,6 +36,9 @@ static int open_cluster(struct scene *s, int ranks, struct s4d_error *err)
     int rc = 0;
     if (s->f->placement)
         rc = s4d_placement_parse(&scenario.placement, s->f->placement, err);
+    if (s->f->hosts)
+        rc = s4d_placement_parse_hosts(&scenario.placement, "hosts", s->f->hosts,
+                                       strlen(s->f->hosts), err);
     for (int i = 0; i < FOLDING_SETTINGS && s->f->set[i] && rc == 0; i++)
         rc = s4d_differences_add(&scenario.differences, s->f->set[i], err);
     if (rc == 0)

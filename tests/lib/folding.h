@@ -8,6 +8,7 @@ struct folding {
     const char *machine, *grid;
     const char *set[FOLDING_SETTINGS]; /* differences, "nics.n0.nic0=dead"; NULL ends them */
     const char *placement;             /* NULL: node-major */
+    const char *hosts;                 /* or as this list of nodes says, one a line; else NULL */
     int classes;                       /* of ranks, folded */
     double end_s;                      /* of the last op */
 };

@@ -8,8 +8,10 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "support/memory.h"
 #include "tests/lib/folding.h"
 #include "tests/lib/sanitized.h"
 
@@ -106,6 +108,20 @@ static struct folding with_link(const struct fabric *f, const char *grid, const 
     return simulated(f, grid, set, NULL);
 }
 
+/* Nodes `step` apart, as a file of hosts lists them. */
+static struct folding on_hosts(const struct fabric *f, const char *grid, int n, int step,
+                               const char *set)
+{
+    char *hosts = s4d_malloc((size_t)n * 8 + 1), *at = hosts;
+    for (int i = 0; i < n; i++)
+        at += snprintf(at, 8, "n%d\n", i * step % 160);
+    struct folding run = {.machine = f->line, .grid = grid, .set = {set}, .hosts = hosts};
+    folding_compare(&run);
+    run.hosts = NULL;
+    free(hosts);
+    return run;
+}
+
 /* 16 nodes of a larger machine. */
 static void with_every_asymmetry(void **state)
 {
@@ -123,6 +139,8 @@ static void with_every_asymmetry(void **state)
             simulated(f, grid, NULL, "random:3"),
             simulated(f, grid, NULL, "fragmented:3"),
             simulated(f, grid, "nics.n*.nic0=0.5", "random:3"),
+            on_hosts(f, grid, 16, 7, NULL),
+            on_hosts(f, grid, 16, 10, "links.n10.gpu0->gpu1=0.3"),
         };
         print_message("%s: %d", strstr(f->line, "topology="), plain.classes);
         for (size_t j = 0; j < sizeof runs / sizeof *runs; j++)
@@ -137,17 +155,35 @@ static void with_every_asymmetry(void **state)
     }
 }
 
+/* 48 nodes, and groups of 3: neither fills the fabrics' switches, groups or rings evenly. */
+static void on_uneven_sizes(void **state)
+{
+    (void)state;
+    static const char grid[] = "2x2x3x16";
+    for (int i = 1; i < FABRICS; i += S4D_SANITIZED ? 3 : 1) {
+        const struct fabric *f = &fabrics[i];
+        struct folding plain = simulated(f, grid, NULL, NULL),
+                       hosts = on_hosts(f, grid, 48, 3, "nics.n3.nic1=0.5"),
+                       fragmented = simulated(f, grid, "devices.n7.gpu2=0.5", "fragmented:5");
+        print_message("%s: %d, %d, %d classes of ranks\n", strstr(f->line, "topology="),
+                      plain.classes, hosts.classes, fragmented.classes);
+    }
+}
+
 static void on_512_devices(void **state)
 {
     (void)state;
     static const char grid[] = "4x2x8x8";
     for (int i = 1; i < (S4D_SANITIZED ? 2 : FABRICS); i++) {
         const struct fabric *f = &fabrics[i];
-        struct folding run = i % 3 == 0   ? with_link(f, grid, "dead")
-                             : i % 3 == 1 ? simulated(f, grid, NULL, "fragmented:7")
-                                          : simulated(f, grid, NULL, NULL);
-        print_message("%s: %d classes of ranks\n", strstr(f->line, "topology="), run.classes);
-        assert_true(run.classes < 512);
+        struct folding plain = simulated(f, grid, NULL, NULL);
+        struct folding run = i % 4 == 0   ? with_link(f, grid, "dead")
+                             : i % 4 == 1 ? simulated(f, grid, NULL, "fragmented:7")
+                             : i % 4 == 2 ? on_hosts(f, grid, 128, 3, NULL)
+                                          : simulated(f, grid, "nics.n3.nic1=dead", NULL);
+        print_message("%s: %d, %d classes of ranks\n", strstr(f->line, "topology="), plain.classes,
+                      run.classes);
+        assert_true(plain.classes < 512);
     }
 }
 
@@ -156,7 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_a_single_switch), cmocka_unit_test(on_a_dragonfly),
         cmocka_unit_test(on_perlmutter),      cmocka_unit_test(with_every_asymmetry),
-        cmocka_unit_test(on_512_devices),
+        cmocka_unit_test(on_uneven_sizes),    cmocka_unit_test(on_512_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
