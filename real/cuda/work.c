@@ -183,12 +183,23 @@ static int run_gemm(const struct s4d_cuda_work *w, const struct s4d_call *call,
     return w->multiply(w->self, &p, err);
 }
 
+static void check_types(const struct s4d_cuda_work *w, const struct s4d_call *call)
+{
+    for (int k = 0; k < s4d_op_kinds[call->op->kind].n_operands; k++) {
+        const struct s4d_buffer *b = &call->operand[k];
+        S4D_ASSERT(!b->data || b->type > S4D_F16 || (b->type == S4D_F64) == w->f64, "%s: %s is %s",
+                   s4d_op_kinds[call->op->kind].name, s4d_op_kinds[call->op->kind].operand[k].name,
+                   s4d_type_names[b->type]);
+    }
+}
+
 static int run_kernels(const struct s4d_cuda_work *w, const struct s4d_call *call,
                        struct s4d_error *err)
 {
     struct s4d_cuda_args a = {.c = call->op->c, .scratch = w->scratch};
     const struct s4d_cuda_kernel *const *stage = stages[call->op->kind];
     S4D_ASSERT(stage[0], "no kernel for %s", s4d_op_kinds[call->op->kind].name);
+    check_types(w, call);
     evaluate(&a, call);
     if (call->op->kind == S4D_OP_ROTARY)
         a.table = w->rotary_table(w->self, &call->op->c);

@@ -127,24 +127,20 @@ static __device__ __forceinline__ unsigned char *element(const s4d_buffer &b, in
     return (unsigned char *)b.data + (i * b.stride + j) * bytes;
 }
 
-/* n <= WIDE elements of row i from column j on; zeros after them. */
+/* n <= WIDE elements of row i from column j on; zeros after them. Where arithmetic is in fp64 all
+ * floats are, elsewhere none (work.c asserts it). */
 template <typename REAL>
 static __device__ __forceinline__ wide<REAL> load(const s4d_buffer &b, int64_t i, int64_t j, int n)
 {
     wide<REAL> x;
-    switch (b.type) {
-    case S4D_BF16:
-        read<bf16>(element(b, i, j, 2), n, x.v);
-        break;
-    case S4D_F16:
-        read<f16>(element(b, i, j, 2), n, x.v);
-        break;
-    case S4D_F64:
+    if (sizeof(REAL) == 8)
         read<double>(element(b, i, j, 8), n, x.v);
-        break;
-    default:
+    else if (b.type == S4D_F32)
         read<float>(element(b, i, j, 4), n, x.v);
-    }
+    else if (b.type == S4D_BF16)
+        read<bf16>(element(b, i, j, 2), n, x.v);
+    else
+        read<f16>(element(b, i, j, 2), n, x.v);
     return x;
 }
 
@@ -152,19 +148,14 @@ template <typename REAL>
 static __device__ __forceinline__ void store(const s4d_buffer &b, int64_t i, int64_t j, int n,
                                              const wide<REAL> &x)
 {
-    switch (b.type) {
-    case S4D_BF16:
-        write<bf16>(element(b, i, j, 2), n, x.v);
-        break;
-    case S4D_F16:
-        write<f16>(element(b, i, j, 2), n, x.v);
-        break;
-    case S4D_F64:
+    if (sizeof(REAL) == 8)
         write<double>(element(b, i, j, 8), n, x.v);
-        break;
-    default:
+    else if (b.type == S4D_F32)
         write<float>(element(b, i, j, 4), n, x.v);
-    }
+    else if (b.type == S4D_BF16)
+        write<bf16>(element(b, i, j, 2), n, x.v);
+    else
+        write<f16>(element(b, i, j, 2), n, x.v);
 }
 
 /* An operand that may be absent. */
