@@ -150,13 +150,15 @@ static void make_lists(struct building *b)
     s4d_push(m->edge, m->n, b->cap_edges, (struct s4d_message_edge){.from = 0});
     m->need = s4d_malloc(n * sizeof *m->need + 1);
     m->user = s4d_malloc(n * sizeof *m->user + 1);
-    qsort(b->needs, n, sizeof *b->needs, by_user);
+    if (n > 0)
+        qsort(b->needs, n, sizeof *b->needs, by_user);
     for (int e = 0, at = 0; e < m->n; e++) {
         m->edge[e].needs = at;
         for (; at < b->n_needs && b->needs[at].user == e; at++)
             m->need[at] = b->needs[at].need;
     }
-    qsort(b->needs, n, sizeof *b->needs, by_needed);
+    if (n > 0)
+        qsort(b->needs, n, sizeof *b->needs, by_needed);
     for (int e = 0, at = 0; e < m->n; e++) {
         m->edge[e].users = at;
         for (; at < b->n_needs && b->needs[at].need.edge == e; at++)
