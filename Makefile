@@ -205,11 +205,11 @@ test:
 
 figures: $(FIGURES:%=figure-%)
 $(FIGURES:%=figure-%): figure-%: figure-program
-	$(Q)build/scale4d figure $*
+	$(Q)build/scale4d plot $*
 figure-%: figure-program
 	@ls -d paper-figures/*/$* >/dev/null 2>&1 || { \
 	    echo "There is no figure $*. There are: $(notdir $(FIGURES))" >&2; exit 64; }
-	$(Q)for d in paper-figures/*/$*; do build/scale4d figure $$d || exit; done
+	$(Q)for d in paper-figures/*/$*; do build/scale4d plot $$d || exit; done
 figure-program:
 	@.ci/deps.sh install build figures
 	@$(MAKE) $(JOBS) --no-print-directory all

@@ -11,7 +11,7 @@
 
 struct config {
     double threshold;
-    bool json;
+    bool allow_missing, json;
 };
 
 static const struct s4d_option options[] = {
@@ -22,6 +22,10 @@ static const struct s4d_option options[] = {
      .offset = offsetof(struct config, threshold),
      .help = "exit 1 where flops_per_s (of a collective: busbw_Bps) loses more than this: -3% or "
              "-0.03; without it, where simulated records are not the same"},
+    {.name = "allow-missing",
+     .type = S4D_OPT_FLAG,
+     .offset = offsetof(struct config, allow_missing),
+     .help = "records of OLD that NEW lacks do not fail (a run that died would pass unseen)"},
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct config, json),
@@ -74,9 +78,11 @@ static int compare(const struct config *config, const struct s4d_texts *files, i
         rc = s4d_records_load(&new, files->v[1], err);
     if (rc == 0 && s4d_compare_records(&c, &old, &new, config->threshold, err))
         rc = name_file(files, err);
+    if (config->allow_missing)
+        c.missing = 0;
     if (rc == 0)
         rc = print(&c, config, files, argc, argv, err);
-    int failed = c.beyond > 0;
+    int failed = c.beyond > 0 || c.missing > 0;
     s4d_comparison_free(&c);
     s4d_records_free(&old);
     s4d_records_free(&new);

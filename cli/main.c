@@ -24,7 +24,7 @@ const struct s4d_command *const s4d_commands[] = {
     &s4d_command_fabrics,
     &s4d_command_collectives,
     &s4d_command_route,
-    &s4d_command_figure,
+    &s4d_command_plot,
     &s4d_command_compare,
     &s4d_command_validate,
     &s4d_command_accuracy,
@@ -36,7 +36,8 @@ const struct s4d_command *const s4d_commands[] = {
 static const struct s4d_command *find(const char *name)
 {
     for (int i = 0; s4d_commands[i] != NULL; i++)
-        if (strcmp(s4d_commands[i]->name, name) == 0)
+        if (strcmp(s4d_commands[i]->name, name) == 0 ||
+            (s4d_commands[i]->also != NULL && strcmp(s4d_commands[i]->also, name) == 0))
             return s4d_commands[i];
     return NULL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trial.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/program_hash.h"
 #include "sim/isolate.h"
 #include "support/memory.h"
 #include "support/option_field.h" /* for: s4d_option_key */
@@ -41,49 +41,53 @@ void s4d_run_keys_free(char **keys)
     free(keys);
 }
 
-static int hash_program(char hex[17], struct s4d_error *err)
+/* Where a key stands: in the last mapping that has it. NULL: in none. */
+static const struct s4d_yaml_node *place_of(const struct s4d_sweep_entry *e, const char *key)
 {
-    FILE *in = fopen("/proc/self/exe", "rb");
-    if (in == NULL)
-        return s4d_fail(err, S4D_EXIT_BUG, "/proc/self/exe", "cannot be read: %s", strerror(errno));
-    char *bytes = NULL;
-    size_t n = 0, size = 0;
-    for (size_t got = 1; got > 0; n += got) {
-        if (n == size)
-            bytes = s4d_realloc(bytes, size = size ? 2 * size : 1 << 20);
-        got = fread(bytes + n, 1, size - n, in);
+    for (int i = e->n_mappings - 1; i >= 0; i--) {
+        const struct s4d_yaml_node *at = s4d_yaml_get(e->mapping[i], key);
+        if (at != NULL)
+            return at;
     }
-    fclose(in);
-    s4d_hash(bytes, n, hex);
-    free(bytes);
-    return 0;
+    return NULL;
 }
 
 /* An error of the command line ("--grid") becomes one of the file's line that says it. */
 static int relocate(const struct s4d_sweep_entry *e, const struct s4d_error *why,
                     struct s4d_error *err)
 {
-    const struct s4d_yaml_node *node = e->node;
-    char key[80] = "";
-    if (why->where[0] != '\0' && strncmp(why->where, "--", 2) != 0) {
+    char key[80], *colon;
+    if (strncmp(why->where, "--", 2) != 0) {
         *err = *why;
         return -1;
     }
-    if (why->where[0] != '\0')
-        snprintf(key, sizeof key, "%.79s", why->where + 2);
+    snprintf(key, sizeof key, "%.79s", why->where + 2);
+    if ((colon = strchr(key, ':')) != NULL)
+        *colon = '\0';
     for (char *c = key; *c != '\0'; c++)
         *c = *c == '-' ? '_' : *c;
-    bool found = false;
-    for (int i = e->n_mappings - 1; i >= 0 && key[0] != '\0' && !found; i--) {
-        const struct s4d_yaml_node *at = s4d_yaml_get(e->mapping[i], key);
-        found = at != NULL;
-        node = found ? at : node;
-    }
-    if (found || key[0] == '\0')
-        s4d_yaml_fail(node, err, "%s", why->text);
+    const struct s4d_yaml_node *at = place_of(e, key);
+    if (at != NULL)
+        s4d_yaml_fail(at, err, "%s", why->text);
     else
-        s4d_yaml_fail(node, err, "%s: %s", key, why->text);
+        s4d_yaml_fail(e->node, err, "%s: %s", key, why->text);
     return why->hint[0] != '\0' ? s4d_hint(err, "%s", why->hint) : -1;
+}
+
+/* Names of links that there are not are found later: they are faults of the file, too. */
+static void place_differences(struct s4d_trial *t)
+{
+    const struct s4d_yaml_node *at = place_of(t->entry, "set");
+    struct s4d_differences *d = &t->in.scenario.differences;
+    struct s4d_error place;
+    for (int i = 0; i < d->n && at != NULL; i++) {
+        if (d->v[i].exit != S4D_EXIT_USAGE) /* of a file of differences, which it names */
+            continue;
+        s4d_yaml_fail(at, &place, "%s", "");
+        free(d->v[i].where);
+        d->v[i].where = s4d_asprintf("%s: %s", place.where, d->v[i].name);
+        d->v[i].exit = S4D_EXIT_DATA;
+    }
 }
 
 static void make_key(struct s4d_trial *t)
@@ -125,6 +129,7 @@ static int load(struct s4d_trial *t, struct s4d_error *err)
         err->exit = S4D_EXIT_DATA; /* whatever it was on a command line */
         return -1;
     }
+    place_differences(t);
     make_key(t);
     return 0;
 }
@@ -134,7 +139,7 @@ int s4d_trials_load(struct s4d_trials *t, const struct s4d_sweep *sweep, json_t 
 {
     *t = (struct s4d_trials){.provenance = provenance};
     t->v = s4d_calloc((size_t)sweep->n, sizeof *t->v);
-    if (hash_program(t->program, err))
+    if (s4d_program_hash(t->program, err))
         return -1;
     for (; t->n < sweep->n; t->n++) {
         t->v[t->n].entry = &sweep->v[t->n];
@@ -175,6 +180,23 @@ json_t *s4d_trial_find(const struct s4d_trials *t, int i, const struct s4d_recor
     return NULL;
 }
 
+json_t *s4d_trial_of_others(const struct s4d_trials *t, int i, const struct s4d_records *records)
+{
+    const struct s4d_sweep_entry *entry = t->v[i].entry;
+    for (int k = 0; k < records->n; k++) {
+        const json_t *e = json_object_get(records->v[k], "experiment");
+        if (!has(e, "key", t->v[i].key) || !has(e, "program", t->program))
+            continue;
+        json_t *record = json_deep_copy(records->v[k]),
+               *own = json_object_get(record, "experiment");
+        json_object_set_new(own, "name", json_string(entry->name));
+        if (entry->series != NULL)
+            json_object_set_new(own, "series", json_string(entry->series));
+        return record;
+    }
+    return NULL;
+}
+
 static void note_entry(void *context, const char *key, enum s4d_tag tag, const char *source,
                        double value)
 {
@@ -210,7 +232,7 @@ static json_t *record_of(const struct s4d_trials *t, const struct s4d_trial *tri
 
 struct running {
     const struct s4d_trials *t;
-    const int *which;
+    int *which;
     int workers; /* of a trial */
     struct s4d_result *results;
     struct s4d_error *errors;
@@ -237,6 +259,19 @@ static void ended(void *context, int index)
             &r->errors[index]);
 }
 
+/* A long one that starts last is what everybody waits for. */
+static int *large_first(const struct s4d_trials *t, const int *which, int n)
+{
+    int *sorted = s4d_malloc((size_t)n * sizeof *sorted);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && t->v[sorted[at - 1]].options.gpus < t->v[which[i]].options.gpus; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = which[i];
+    }
+    return sorted;
+}
+
 int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int workers,
                    void (*done)(void *context, int trial, json_t *record,
                                 const struct s4d_error *err),
@@ -244,7 +279,8 @@ int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int work
 {
     if (n == 0)
         return 0;
-    struct running r = {.t = t, .which = which, .done = done, .context = context};
+    struct running r = {.t = t, .done = done, .context = context};
+    r.which = large_first(t, which, n);
     r.workers = workers > n ? workers / n : 1; /* the others try grids */
     r.results = s4d_calloc((size_t)n, sizeof *r.results);
     r.errors = s4d_calloc((size_t)n, sizeof *r.errors);
@@ -254,6 +290,7 @@ int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int work
     for (int i = 0; i < n; i++)
         if (!r.told[i]) /* no process could be started for it */
             ended(&r, i);
+    free(r.which);
     free(r.told);
     free(r.results);
     free(r.errors);

@@ -42,9 +42,13 @@ void s4d_trials_free(struct s4d_trials *t);
 json_t *s4d_trial_find(const struct s4d_trials *t, int i, const struct s4d_records *records,
                        bool program);
 
-/* Runs trials which[0..n-1], at most `workers` processes at once, a child each. As each ends,
- * done(context, trial, record, error) is called in this process: the record (a new reference), or
- * NULL and why there is none. Returns how many failed. */
+/* A record of the same inputs and program under whatever name, as the trial's own: a new reference,
+ * or NULL. */
+json_t *s4d_trial_of_others(const struct s4d_trials *t, int i, const struct s4d_records *records);
+
+/* Runs trials which[0..n-1], at most `workers` processes at once, a child each, those of most GPUs
+ * first. As each ends, done(context, trial, record, error) is called in this process: the record (a
+ * new reference), or NULL and why there is none. Returns how many failed. */
 int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int workers,
                    void (*done)(void *context, int trial, json_t *record,
                                 const struct s4d_error *err),

@@ -97,8 +97,7 @@ static bool is_input(const char *path)
  * workload say of themselves. */
 static bool is_result(const char *path)
 {
-    static const char *const others[] = {"provenance", "experiment", "figure", "machine",
-                                         "workload"};
+    static const char *const others[] = {"provenance", "experiment", "machine", "workload"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(path, others[i]) == 0)
             return false;
@@ -212,6 +211,7 @@ int s4d_compare_records(struct s4d_comparison *c, const struct s4d_records *old,
     }
     free(inputs);
     free(taken);
+    c->missing = (int)json_array_size(c->only_old);
     if (c->n > 0)
         return isnan(threshold) ? 0 : check_merits(c, err);
     s4d_fail(err, S4D_EXIT_DATA, "", "no record of OLD has the inputs of one of NEW");

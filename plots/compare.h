@@ -28,11 +28,12 @@ struct s4d_comparison {
     int n, cap;
     json_t *only_old, *only_new; /* arrays of inputs, in the files' order */
     int beyond;
+    int missing; /* of OLD's inputs, those that NEW lacks: fails like a loss; 0 lets it pass */
 };
 
 /* `threshold`: the least gain that passes, -0.03: a loss of 3 %; NAN: none. The lists outlive the
- * comparison. 0, or -1 (exit 65): a record without a kind, nothing matches, or a
- * threshold and no figure of merit in OLD. */
+ * comparison. 0, or -1 (exit 65): a record without a kind, nothing matches, or a threshold and no
+ * figure of merit in OLD. */
 int s4d_compare_records(struct s4d_comparison *c, const struct s4d_records *old,
                         const struct s4d_records *new, double threshold, struct s4d_error *err);
 void s4d_comparison_free(struct s4d_comparison *c);
@@ -40,7 +41,7 @@ void s4d_comparison_free(struct s4d_comparison *c);
 /* One line a pair, then what only one file has, then a verdict. */
 void s4d_comparison_print(const struct s4d_comparison *c, double threshold, FILE *out);
 /* {kind: compare, threshold, pairs: [{inputs, results: {key: {old, new, change}}, ...}], only_old,
- * only_new, beyond}: new reference. */
+ * only_new, beyond, missing}: new reference. */
 json_t *s4d_comparison_record(const struct s4d_comparison *c, double threshold);
 
 /* The inputs of a record, flat; new reference. */

@@ -82,12 +82,15 @@ void s4d_comparison_print(const struct s4d_comparison *c, double threshold, FILE
         print_pair(&c->pair[i], out);
     print_only("OLD", c->only_old, out);
     print_only("NEW", c->only_new, out);
+    bool failed = c->beyond > 0 || c->missing > 0;
+    fprintf(out, "# %d compared, ", c->n);
     if (isnan(threshold))
-        fprintf(out, "# %d compared, %d simulated ones not the same  %s\n", c->n, c->beyond,
-                c->beyond ? "FAILED" : "OK");
+        fprintf(out, "%d simulated ones not the same", c->beyond);
     else
-        fprintf(out, "# %d compared, %d beyond %+.3g %%  %s\n", c->n, c->beyond, 100 * threshold,
-                c->beyond ? "FAILED" : "OK");
+        fprintf(out, "%d beyond %+.3g %%", c->beyond, 100 * threshold);
+    if (c->missing > 0)
+        fprintf(out, ", %d of OLD missing from NEW", c->missing);
+    fprintf(out, "  %s\n", failed ? "FAILED" : "OK");
 }
 
 static json_t *pair_record(const struct s4d_pair *p)
@@ -115,7 +118,8 @@ json_t *s4d_comparison_record(const struct s4d_comparison *c, double threshold)
     json_t *pairs = json_array();
     for (int i = 0; i < c->n; i++)
         json_array_append_new(pairs, pair_record(&c->pair[i]));
-    return json_pack("{s:s, s:o, s:o, s:O, s:O, s:i}", "kind", "compare", "threshold",
+    return json_pack("{s:s, s:o, s:o, s:O, s:O, s:i, s:i}", "kind", "compare", "threshold",
                      isnan(threshold) ? json_null() : json_real(threshold), "pairs", pairs,
-                     "only_old", c->only_old, "only_new", c->only_new, "beyond", c->beyond);
+                     "only_old", c->only_old, "only_new", c->only_new, "beyond", c->beyond,
+                     "missing", c->missing);
 }

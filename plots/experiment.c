@@ -6,8 +6,9 @@
 
 #include "support/memory.h"
 
-const char *const s4d_experiment_keys[] = {
-    "title", "machine", "assumed", "tolerance_percent", "rows", "set", "points", "series", NULL};
+const char *const s4d_experiment_keys[] = {"title",  "machine", "assumed", "tolerance_percent",
+                                           "rows",   "added",   "set",     "added_needs",
+                                           "points", "series",  NULL};
 const char *const s4d_point_keys[] = {"workload", "machine", "gpus", "set", NULL};
 const char *const s4d_series_keys[] = {"name", "title", "set", NULL};
 
@@ -23,6 +24,8 @@ const char *const s4d_series_keys[] = {"name", "title", "set", NULL};
 
 static const char *const rows[] = {"merit", "parts", "machines", NULL}; /* enum s4d_figure_rows */
 
+static const char *const added[] = {"any", "points", "none", NULL}; /* enum s4d_figure_added */
+
 static const struct s4d_option experiment_options[] = {
     TEXT("title", s4d_experiment, title),
     TEXT("machine", s4d_experiment, machine),
@@ -37,6 +40,13 @@ static const struct s4d_option experiment_options[] = {
      .type = S4D_OPT_CHOICE,
      .offset = offsetof(struct s4d_experiment, rows),
      .choices = rows},
+    {.name = "added",
+     .type = S4D_OPT_CHOICE,
+     .offset = offsetof(struct s4d_experiment, added),
+     .choices = added},
+    {.name = "added-needs",
+     .type = S4D_OPT_LIST,
+     .offset = offsetof(struct s4d_experiment, added_needs)},
     {.name = NULL},
 };
 static const struct s4d_option point_options[] = {
@@ -201,6 +211,7 @@ void s4d_experiment_free(struct s4d_experiment *e)
     free(e->point);
     free(e->series);
     free(e->folder);
+    free(e->note);
     free(e->paper);
     free(e->name);
     s4d_yaml_free(e->root);

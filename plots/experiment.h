@@ -30,6 +30,10 @@ struct s4d_series {
  * with the machine. */
 enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS, S4D_ROWS_MACHINES };
 
+/* Which records of a user's a figure draws beside its own: any, at its GPUs; those of its points;
+ * none, since its axes are others. */
+enum s4d_figure_added { S4D_ADDED_ANY, S4D_ADDED_POINTS, S4D_ADDED_NONE };
+
 struct s4d_experiment {
     char *folder;       /* where experiment.yaml lies: "paper-figures/2502.08145/weak-scaling" */
     char *paper, *name; /* its last two components */
@@ -38,6 +42,10 @@ struct s4d_experiment {
     struct s4d_texts set;     /* of every machine, before those of a series, then of a point */
     double tolerance_percent; /* of expected.tsv */
     int rows;                 /* enum s4d_figure_rows */
+    int added;                /* enum s4d_figure_added */
+    struct s4d_texts
+        added_needs; /* keys of a record that the figure draws, besides GPUs and rates */
+    char *note;      /* NULL, or what a reader of the report must know of the records; owned */
     struct s4d_point *point;
     int n_points, cap_points;
     bool several_machines; /* a point names another one: published numbers are told apart by it */

@@ -16,7 +16,7 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
                           const struct s4d_point *point)
 {
     for (int i = records->n - 1; i >= 0; i--) {
-        const json_t *f = json_object_get(records->v[i], "figure");
+        const json_t *f = json_object_get(records->v[i], "experiment");
         const char *s = json_string_value(json_object_get(f, "series"));
         const char *w = json_string_value(json_object_get(f, "workload"));
         const char *m = json_string_value(json_object_get(f, "machine"));
@@ -63,43 +63,44 @@ struct tables {
     const struct s4d_published_list *published;
 };
 
-static void merit_row(const struct tables *t, const struct s4d_series *series,
-                      const struct s4d_point *p, FILE *out)
+static void put_grid(const json_t *r, FILE *out)
 {
-    const json_t *r = s4d_figure_record(t->records, series, p);
-    const json_t *f = json_object_get(r, "figure");
-    fprintf(out, "%.6g\t%.5g\t%s\t%d\t%.6g", value_of("sustained", r), value_of("peak_fraction", r),
-            json_string_value(json_object_get(f, "grid")),
-            (int)json_integer_value(json_object_get(f, "micro_batch")),
-            value_of("iteration_time", r));
+    const char *grid = json_string_value(json_object_get(r, "grid"));
+    fprintf(out, "\t%s\t%d", grid != NULL ? grid : "-",
+            (int)json_integer_value(json_object_get(r, "micro_batch")));
 }
 
-static void machines_row(const struct tables *t, const struct s4d_series *series,
-                         const struct s4d_point *p, FILE *out)
+static void merit_row(const json_t *r, const char *machine, double efficiency, FILE *out)
 {
-    const json_t *r = s4d_figure_record(t->records, series, p), *f = json_object_get(r, "figure");
-    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s\t%s\t%d\t%.6g", value_of("sustained", r),
-            value_of("peak_fraction", r), value_of("measured_peak_fraction", r),
-            s4d_scaling_simulated(t->e, t->records, series, p), p->machine,
-            json_string_value(json_object_get(f, "grid")),
-            (int)json_integer_value(json_object_get(f, "micro_batch")),
-            value_of("iteration_time", r));
+    (void)machine, (void)efficiency;
+    fprintf(out, "%.6g\t%.5g", value_of("sustained", r), value_of("peak_fraction", r));
+    put_grid(r, out);
+    fprintf(out, "\t%.6g", value_of("iteration_time", r));
 }
 
-static void parts_row(const struct tables *t, const struct s4d_series *series,
-                      const struct s4d_point *p, FILE *out)
+static void machines_row(const json_t *r, const char *machine, double efficiency, FILE *out)
 {
-    const json_t *r = s4d_figure_record(t->records, series, p);
-    const json_t *f = json_object_get(r, "figure"), *exposed = json_object_get(r, "exposed_s");
+    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s", value_of("sustained", r),
+            value_of("peak_fraction", r), value_of("measured_peak_fraction", r), efficiency,
+            machine);
+    put_grid(r, out);
+    fprintf(out, "\t%.6g", value_of("iteration_time", r));
+}
+
+static void parts_row(const json_t *r, const char *machine, double efficiency, FILE *out)
+{
+    const json_t *exposed = json_object_get(r, "exposed_s");
+    (void)efficiency;
     fprintf(out, "%.6g", value_of("iteration_time", r));
     for (int i = 0; i < PARTS; i++)
         fprintf(out, "\t%.6g", json_number_value(json_object_get(exposed, parts[i])));
-    fprintf(out, "\t%s\t%s\t%d", p->machine, json_string_value(json_object_get(f, "grid")),
-            (int)json_integer_value(json_object_get(f, "micro_batch")));
+    fprintf(out, "\t%s", machine);
+    put_grid(r, out);
 }
 
-static void (*const row_writers[])(const struct tables *t, const struct s4d_series *series,
-                                   const struct s4d_point *p, FILE *out) = {
+/* efficiency: of scaling, in %, or NAN. */
+static void (*const row_writers[])(const json_t *r, const char *machine, double efficiency,
+                                   FILE *out) = {
     [S4D_ROWS_MERIT] = merit_row,
     [S4D_ROWS_PARTS] = parts_row,
     [S4D_ROWS_MACHINES] = machines_row,
@@ -124,13 +125,15 @@ static int simulated_rows(const struct tables *t, struct s4d_point *const *point
     for (int s = 0; s < e->n_series; s++)
         for (int i = 0; i < e->n_points; i++) {
             const struct s4d_point *p = points[i];
-            if (s4d_figure_record(t->records, &e->series[s], p) == NULL) {
+            const json_t *r = s4d_figure_record(t->records, &e->series[s], p);
+            if (r == NULL) {
                 s4d_fail(err, S4D_EXIT_DATA, e->folder, "no record of %s on %d GPUs (%s)",
                          p->workload, p->gpus, e->series[s].name);
                 return s4d_hint(err, "leave --draw-only out, and it is simulated");
             }
             fprintf(out, "%s\t%s\t%d\t", e->series[s].name, p->workload, p->gpus);
-            row_writers[e->rows](t, &e->series[s], p, out);
+            row_writers[e->rows](r, p->machine,
+                                 s4d_scaling_simulated(e, t->records, &e->series[s], p), out);
             fputs("\tsimulated\n", out);
         }
     return 0;
@@ -206,14 +209,33 @@ static void published_rows(const struct tables *t, struct s4d_point *const *poin
     }
 }
 
+/* Of a user's records; a series scales from its own smallest. */
+static void added_rows(const struct s4d_experiment *e, const struct s4d_overlay *overlay, FILE *out)
+{
+    double first = NAN;
+    for (int i = 0; i < overlay->n; i++) {
+        const struct s4d_added *a = &overlay->v[i];
+        const char *workload =
+            json_string_value(json_object_get(json_object_get(a->record, "workload"), "name"));
+        int gpus = (int)json_integer_value(json_object_get(a->record, "gpus"));
+        double rate = value_of("sustained", a->record) / gpus;
+        if (i == 0 || strcmp(a->series, a[-1].series) != 0)
+            first = rate;
+        fprintf(out, "%s\t%s\t%d\t", a->series, workload != NULL ? workload : "-", gpus);
+        row_writers[e->rows](a->record, a->machine != NULL ? a->machine : "-", 100 * rate / first,
+                             out);
+        fprintf(out, "\t%s\n", a->measured ? "measured" : "simulated");
+    }
+}
+
 static int failed(const char *file, struct s4d_error *err)
 {
     return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
 }
 
 int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
-                    const struct s4d_published_list *published, const char *file,
-                    struct s4d_error *err)
+                    const struct s4d_published_list *published, const struct s4d_overlay *overlay,
+                    const char *file, struct s4d_error *err)
 {
     FILE *out = fopen(file, "w");
     if (out == NULL)
@@ -227,6 +249,8 @@ int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *re
     int rc = simulated_rows(&t, points, out, err);
     if (rc == 0)
         published_rows(&t, points, out);
+    if (rc == 0 && overlay != NULL)
+        added_rows(e, overlay, out);
     bool bad = ferror(out) != 0;
     if ((fclose(out) != 0 || bad) && rc == 0)
         rc = failed(file, err);
@@ -242,7 +266,7 @@ static char *simulated_text(char *text)
         size_t n = strcspn(line, "\n");
         n += line[n] == '\n';
         next = line + n;
-        if (strncmp(line, "published\t", 10) == 0)
+        if (strncmp(line, "published\t", 10) == 0 || line[0] == '+')
             continue;
         memmove(out, line, n);
         out += n;
@@ -285,7 +309,7 @@ static int compare(const struct s4d_experiment *e, const char *now, const char *
                      "differs by more than %g %%\n  expected  %.*s\n  simulated %.*s",
                      e->tolerance_percent, m, m ? expected : "", n, n ? now : "");
             return s4d_hint(err,
-                            "if the change is meant: scale4d figure %s --accept, and review "
+                            "if the change is meant: scale4d plot %s --accept, and review "
                             "the diff",
                             e->folder);
         }
@@ -317,7 +341,7 @@ int s4d_figure_expected(const struct s4d_experiment *e, const char *data, bool a
     else if (rc == 0 && (rc = s4d_file_read(file, &expected, &n, err)) == 0)
         rc = compare(e, now, expected, file, err);
     else if (rc)
-        s4d_hint(err, "scale4d figure %s --accept writes it", e->folder);
+        s4d_hint(err, "scale4d plot %s --accept writes it", e->folder);
     free(now);
     free(expected);
     free(file);

@@ -5,10 +5,11 @@
 #define S4D_PLOTS_FIGURE_H
 
 #include "plots/experiment.h"
+#include "plots/overlay.h"
 #include "plots/published.h"
 #include "plots/records.h"
 
-/* The record of a point in a series: the one whose "figure" object names both. NULL: none. */
+/* The record of a point in a series: the one whose "experiment" object names both. NULL: none. */
 json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_series *series,
                           const struct s4d_point *point);
 
@@ -20,8 +21,8 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
  * order, then "published" rows; points by GPUs, then workload. 0, or -1: a point without a record
  * (65), cannot be written (74). */
 int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
-                    const struct s4d_published_list *published, const char *file,
-                    struct s4d_error *err);
+                    const struct s4d_published_list *published, const struct s4d_overlay *overlay,
+                    const char *file, struct s4d_error *err);
 
 /* The published row of a metric for a point, or NULL. */
 const struct s4d_published *s4d_figure_published(const struct s4d_experiment *e,

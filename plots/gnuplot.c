@@ -73,12 +73,13 @@ static void drain(int in, char *text, size_t n)
 }
 
 static int draw(const struct terminal *terminal, const char *script, const char *data,
-                const char *stem, struct s4d_error *err)
+                const char *statements, const char *stem, struct s4d_error *err)
 {
     char *output = s4d_asprintf("%s.%s", stem, terminal->suffix);
     char *output_quoted = quoted(output), *data_quoted = quoted(data);
-    char *settings = s4d_asprintf("set terminal %s; set output %s; data = %s", terminal->set,
-                                  output_quoted, data_quoted);
+    char *settings =
+        s4d_asprintf("set terminal %s; set output %s; data = %s%s%s", terminal->set, output_quoted,
+                     data_quoted, statements[0] ? "; " : "", statements);
     char said[768] = "";
     int in = -1, status = 0;
     pid_t pid;
@@ -103,10 +104,16 @@ static int draw(const struct terminal *terminal, const char *script, const char 
     return rc;
 }
 
-int s4d_gnuplot(const char *script, const char *data, const char *stem, struct s4d_error *err)
+int s4d_gnuplot_with(const char *statements, const char *script, const char *data, const char *stem,
+                     struct s4d_error *err)
 {
     for (size_t i = 0; i < sizeof terminals / sizeof *terminals; i++)
-        if (draw(&terminals[i], script, data, stem, err))
+        if (draw(&terminals[i], script, data, statements, stem, err))
             return -1;
     return 0;
+}
+
+int s4d_gnuplot(const char *script, const char *data, const char *stem, struct s4d_error *err)
+{
+    return s4d_gnuplot_with("", script, data, stem, err);
 }

@@ -9,5 +9,8 @@
  * the data file, and terminal and output are set. 0, or -1: no gnuplot, or it failed (exit 69, with
  * what it said). */
 int s4d_gnuplot(const char *script, const char *data, const char *stem, struct s4d_error *err);
+/* The same, after these statements. */
+int s4d_gnuplot_with(const char *statements, const char *script, const char *data, const char *stem,
+                     struct s4d_error *err);
 
 #endif

@@ -8,33 +8,38 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/file.h"
 #include "support/memory.h"
 #include "support/record.h"
 
+/* Line by line: a file of many records is larger than S4D_FILE_MAX. */
 int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
 {
-    char *text;
-    size_t n;
-    if (access(file, F_OK) != 0 && errno == ENOENT)
+    FILE *in = fopen(file, "r");
+    if (in == NULL && errno == ENOENT)
         return 0;
-    if (s4d_file_read(file, &text, &n, err))
-        return -1;
+    if (in == NULL)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+    char *line = NULL;
+    size_t size = 0;
     int rc = 0, number = 1;
-    for (char *line = text, *end; (end = memchr(line, '\n', (size_t)(text + n - line))) != NULL;
-         line = end + 1, number++) {
+    for (ssize_t n; rc == 0 && (n = getline(&line, &size, in)) > 0; number++) {
         json_error_t why;
-        json_t *record = json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, &why);
+        if (line[n - 1] != '\n')
+            break; /* being written when a run ended */
+        json_t *record = json_loadb(line, (size_t)n - 1, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(record)) {
             char where[512];
-            snprintf(where, sizeof where, "%s:%d", file, number);
+            snprintf(where, sizeof where, "%.490s:%d", file, number);
             json_decref(record);
             rc = s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line");
             break;
         }
         s4d_push(records->v, records->n, records->cap, record);
     }
-    free(text);
+    if (rc == 0 && ferror(in))
+        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+    free(line);
+    fclose(in);
     return rc;
 }
 

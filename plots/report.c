@@ -198,11 +198,10 @@ static void runs(const struct s4d_experiment *e, const struct s4d_records *recor
     for (int s = 0; s < e->n_series; s++)
         for (int i = 0; i < e->n_points; i++) {
             const json_t *r = s4d_figure_record(records, &e->series[s], &e->point[i]);
-            const json_t *f = json_object_get(r, "figure");
             fprintf(out, "| %s | %s%s%s | %d | %s | %.0f | %.4g | %.4g | %.1f | %.1f |",
                     e->series[s].name, e->several_machines ? e->point[i].machine : "",
                     e->several_machines ? " " : "", e->point[i].workload, e->point[i].gpus,
-                    text_of(f, "grid"), number_of(f, "micro_batch"),
+                    text_of(r, "grid"), number_of(r, "micro_batch"),
                     number_of(r, "iteration_time_s"), number_of(r, "flops_per_s") / 1e15,
                     100 * number_of(r, "peak_fraction"), number_of(r, "memory_peak_bytes") / 1e9);
             extrapolated(r, out);
@@ -235,11 +234,11 @@ static void machine_entries(const struct s4d_experiment *e, const struct s4d_rec
                             const struct s4d_point *p, FILE *out)
 {
     const json_t *r = s4d_figure_record(records, &e->series[0], p);
-    const json_t *entries = json_object_get(json_object_get(r, "figure"), "machine_entries");
+    const json_t *entries = json_object_get(json_object_get(r, "experiment"), "machine_entries");
     fprintf(out,
             "\nEntries of the machine %s (content %s) that were not read or measured as such:\n\n"
             "| entry | tag | value | source or reason |\n|---|---|---:|---|\n",
-            p->machine, text_of(json_object_get(r, "figure"), "machine_hash"));
+            p->machine, text_of(json_object_get(r, "experiment"), "machine_hash"));
     size_t i;
     json_t *entry;
     json_array_foreach(entries, i, entry)
@@ -280,6 +279,8 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
     fprintf(out, "# %s\n\n%s%s, %s. Simulated with scale4d %s (%s).\n\n![%s](%s.png)\n\n", e->title,
             strspn(e->paper, "0123456789.") == strlen(e->paper) ? "arXiv " : "", e->paper, e->name,
             text_of(provenance, "version"), text_of(provenance, "commit"), e->title, e->name);
+    if (e->note != NULL)
+        fprintf(out, "**%s.**\n\n", e->note);
     comparison(e, records, published, out);
     s4d_scaling_report(e, records, published, out);
     runs(e, records, out);

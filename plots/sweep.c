@@ -9,9 +9,10 @@
 #include "support/memory.h"
 #include "support/quote.h"
 
-/* What describes the file or its parts. title, assumed, tolerance_percent, rows: a figure's. */
+/* What describes the file or its parts; from title on, a figure's. */
 static const char *const top_keys[] = {
-    "points", "series", "product", "title", "assumed", "tolerance_percent", "rows", NULL};
+    "points", "series", "product",     "title", "assumed", "tolerance_percent",
+    "rows",   "added",  "added_needs", NULL};
 static const char *const point_keys[] = {"name", NULL};
 static const char *const series_keys[] = {"name", "title", NULL};
 static const char *const product_keys[] = {NULL};

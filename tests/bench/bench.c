@@ -148,7 +148,7 @@ static void growth(void)
 
 static void accuracy_line(const json_t *record, double published)
 {
-    const json_t *f = json_object_get(record, "figure");
+    const json_t *f = json_object_get(record, "experiment");
     double value = bench_number(record, "flops_per_s") / 1e15;
     printf("  %-10s %-8s %5.0f GPUs  %-12s %7.1f PFLOP/s (%.1f %% of peak), published %.1f: "
            "%+.1f %%\n",
@@ -162,14 +162,14 @@ static void accuracy_line(const json_t *record, double published)
 static void accuracy(const char *figure, const char *machine, const char *workload, int gpus,
                      double published)
 {
-    char *command = s4d_asprintf("build/scale4d figure paper-figures/%s", figure);
+    char *command = s4d_asprintf("build/scale4d plot paper-figures/%s", figure);
     char *name = s4d_asprintf("build/figures/%s/records.jsonl", figure), *line = NULL;
     json_decref(bench(command).record);
     size_t size = 0;
     FILE *in = fopen(name, "r");
     while (in != NULL && getline(&line, &size, in) > 0) {
         json_t *r = json_loads(line, 0, NULL);
-        const json_t *f = json_object_get(r, "figure");
+        const json_t *f = json_object_get(r, "experiment");
         const char *w = json_string_value(json_object_get(f, "workload")),
                    *m = json_string_value(json_object_get(f, "machine"));
         if (w != NULL && strcmp(w, workload) == 0 && m != NULL && strcmp(m, machine) == 0 &&

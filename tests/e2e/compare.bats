@@ -40,7 +40,7 @@ records() {
 @test "compare: --json holds the pairs, and what only one file has" {
     records "$dir/old"
     head -n 1 "$dir/old" > "$dir/new"
-    "$s4d" compare "$dir/old" "$dir/new" --json > "$dir/out"
+    "$s4d" compare "$dir/old" "$dir/new" --json --allow-missing > "$dir/out"
     python3 - "$dir/out" <<'PY'
 import json, sys
 r = json.loads(open(sys.argv[1]).read())
@@ -49,7 +49,22 @@ assert [o["grid"] for o in r["only_old"]] == ["2x2x1x1"] and r["only_new"] == []
 t = r["pairs"][0]["results"]["iteration_time_s"]
 assert t["old"] == t["new"] > 0 and t["change"] == 0
 PY
-    "$s4d" compare "$dir/old" "$dir/new" | grep -q '^# only in OLD: .* 2x2x1x1'
+    "$s4d" compare "$dir/old" "$dir/new" --allow-missing | grep -q '^# only in OLD: .* 2x2x1x1'
+}
+
+@test "compare: what NEW lacks fails, what OLD lacked does not" {
+    records "$dir/old"
+    head -n 1 "$dir/old" > "$dir/new"
+    for more in "" "--threshold -50%"; do
+        run "$s4d" compare "$dir/old" "$dir/new" $more
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"1 of OLD missing from NEW  FAILED"* ]]
+        "$s4d" compare "$dir/old" "$dir/new" $more --allow-missing
+        "$s4d" compare "$dir/new" "$dir/old" $more
+    done
+    run "$s4d" compare "$dir/old" "$dir/new" --json
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'"missing":1'* || "$output" == *'"missing": 1'* ]]
 }
 
 @test "compare: bad input" {

@@ -31,7 +31,7 @@ END
     out=$dir/figures
 }
 draw() {
-    "$s4d" figure "$fig" --output "$out" "$@"
+    "$s4d" plot "$fig" --output "$out" "$@"
 }
 
 @test "a figure: data, report, png, svg, pdf; compared with what is expected" {
@@ -110,20 +110,20 @@ END
 }
 @test "a figure that cannot be written: exit 74" {
     experiment
-    refuses 74 "/dev/null" -- figure "$fig" --output /dev/null
+    refuses 74 "/dev/null" -- plot "$fig" --output /dev/null
 }
 @test "no such figure, a key that is none, a grid that does not divide" {
     experiment
-    refuses 65 "nothing" -- figure "$dir/nothing"
+    refuses 65 "nothing" -- plot "$dir/nothing"
     refuses 64 "folder" -- figure
     sed -i 's/^tolerance_percent/tolerence_percent/' "$fig/experiment.yaml"
-    refuses 65 "experiment.yaml:3" "tolerance_percent?" -- figure "$fig" --output "$out"
+    refuses 65 "experiment.yaml:3" "tolerance_percent?" -- plot "$fig" --output "$out"
     experiment
     sed -i 's/overlap: none/overlap: no/' "$fig/experiment.yaml"
-    refuses 65 "experiment.yaml:11" "overlap" -- figure "$fig" --output "$out"
+    refuses 65 "experiment.yaml:11" "overlap" -- plot "$fig" --output "$out"
     experiment
     sed -i 's/^machine:.*/machine: perlmuter/' "$fig/experiment.yaml"
-    refuses 65 "experiment.yaml:2" "perlmutter?" -- figure "$fig" --output "$out"
+    refuses 65 "experiment.yaml:2" "perlmutter?" -- plot "$fig" --output "$out"
 }
 @test "gnuplot fails: exit 69, in its own words; data and report are there" {
     experiment
@@ -137,7 +137,7 @@ END
 }
 @test "--draw-only simulates nothing" {
     experiment
-    refuses 65 "no record of gpt-tiny on 4 GPUs" "--draw-only" -- figure "$fig" --output "$out" --draw-only
+    refuses 65 "no record of gpt-tiny on 4 GPUs" "--draw-only" -- plot "$fig" --output "$out" --draw-only
     draw --accept
     rm "$out"/paper/small/small.*
     draw --draw-only
@@ -153,7 +153,7 @@ END
         if (d * d > 1e-10 * $4 * $4) { print; exit 1 } }' "$fig/expected.tsv"
     grep -q '^published	gpt-tiny	4	nan	nan' "$out/paper/small/data.tsv"
     sed -i 's/rows: parts/rows: pars/' "$fig/experiment.yaml"
-    refuses 65 "experiment.yaml:5" "merit, parts" -- figure "$fig" --output "$out"
+    refuses 65 "experiment.yaml:5" "merit, parts" -- plot "$fig" --output "$out"
 }
 # Two machines, the second a copy of the first; 1.5 times the FLOP/s on twice the GPUs is an
 # efficiency of 75 %.
@@ -222,10 +222,87 @@ END
     done
     grep -q 'Series blocking: none (`node.nic_bandwidth_Bps=5GB/s`)' "$out/paper/small/report.md"
     sed -i 's/nic_bandwidth_Bps=5GB/nic_bandwith_Bps=5GB/' "$fig/experiment.yaml"
-    refuses 65 "experiment.yaml:11" "did you mean node.nic_bandwidth_Bps?" -- figure "$fig" --output "$out"
+    refuses 65 "experiment.yaml:11" "did you mean node.nic_bandwidth_Bps?" -- plot "$fig" --output "$out"
     sed -i 's/node.nic_bandwith_Bps=5GB.s/links.n99.nic0.out=0.5/' "$fig/experiment.yaml"
     status=0
     draw > "$dir/said" 2> "$dir/err" || status=$?
     [ "$status" -eq 65 ]
     grep -q 'experiment.yaml:11: set: n99.nic0.out: ' "$dir/err" || { cat "$dir/err"; false; }
+}
+
+# mine FILE [ARGUMENT...]: records of simulate, 4 and 8 GPUs.
+mine() {
+    local file=$1 n
+    shift
+    for n in 4 8; do
+        "$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus $n --grid 1x1x${n}x1 \
+            --global-batch 16 --json "$@"
+    done > "$file"
+}
+
+@test "plot --add: records of simulate, sweep and train over a figure" {
+    experiment
+    echo 'plot data skip 1 using 3:4, for [i=1:words(added)] data using 3:(is_added(i) ? column(4) : NaN) title added_title(i)' > "$fig/plot.gp"
+    sed -i '1i set datafile separator "\t"' "$fig/plot.gp"
+    draw --accept
+    mine "$dir/my own.jsonl"
+    cat > "$dir/s.yaml" <<END
+machine: "$one_line"
+global_batch: 16
+series:
+  - {name: a, workload: gpt-tiny, gpus: 8, grid: 2x2x2x1}
+END
+    "$s4d" sweep "$dir/s.yaml" --output "$dir/s.jsonl"
+    echo '{"kind": "train", "backend": "host", "workload": {"name": "gpt-x"}, "gpus": 2, "flops_per_s": 1e12, "iteration_time_s": 0.5}' > "$dir/train.jsonl"
+    draw --add "$dir/my own.jsonl" --add "$dir/s.jsonl" --add "Ours=$dir/train.jsonl" > "$dir/out"
+    grep -q '^4 records of yours are drawn' "$dir/out"
+    data=$out/paper/small/data.tsv
+    [ "$(grep -c '^+my own	gpt-tiny	[48]	.*	simulated$' "$data")" -eq 2 ]
+    grep -q '^+s a	gpt-tiny	8	.*	2x2x2x1	.*	simulated$' "$data"
+    grep -q '^+Ours, measured	gpt-x	2	0.001	nan	-	0	0.5	measured$' "$data"
+    grep -q 'Ours, measured' "$out/paper/small/small.svg"
+}
+@test "plot --add: what does not fit says why; none fits: exit 65" {
+    experiment
+    mine "$dir/mine.jsonl"
+    "$s4d" collective --machine "$one_line" --op all_reduce --ranks 4 -b 1M -e 1M --json >> "$dir/mine.jsonl"
+    echo '{"kind": "train", "flops_per_s": 1}' >> "$dir/mine.jsonl"
+    draw --accept
+    draw --add "$dir/mine.jsonl" 2> "$dir/err"
+    grep -q "^warning: $dir/mine.jsonl:3: not drawn: expected a record of simulate or train, found 'collective'" "$dir/err"
+    grep -q 'mine.jsonl:4: not drawn: it has no gpus' "$dir/err"
+    sed -i 's/^tolerance_percent.*/&\nadded: points/' "$fig/experiment.yaml"
+    sed -n 1p "$dir/mine.jsonl" | sed 's/"gpus": *4/"gpus":16/' > "$dir/off.jsonl"
+    status=0
+    draw --add "$dir/off.jsonl" > "$dir/out" 2> "$dir/err" || status=$?
+    [ "$status" -eq 65 ]
+    grep -q 'gpt-tiny on 16 GPUs is no point of the figure' "$dir/err"
+    grep -q 'none of its 1 records fits' "$dir/err"
+    sed -i 's/^added: points/added: points\nadded_needs: [nothing_per_s]/' "$fig/experiment.yaml"
+    draw --add "$dir/mine.jsonl" > "$dir/out" 2> "$dir/err" || true
+    grep -q 'it has no nothing_per_s' "$dir/err"
+    sed -i 's/^added: points/added: none/' "$fig/experiment.yaml"
+    refuses 65 "nothing can be added" -- plot "$fig" --output "$out" --add "$dir/mine.jsonl"
+    refuses 65 "$dir/none.jsonl" -- plot weak-scaling --output "$out" --draw-only --add "$dir/none.jsonl"
+}
+@test "plot --draw-only says what is old" {
+    experiment
+    draw --accept
+    draw --draw-only 2> "$dir/err"
+    [ ! -s "$dir/err" ]
+    sed -i 's/gpus: 8}/gpus: 8, recompute: none}/' "$fig/experiment.yaml"
+    draw --draw-only 2> "$dir/err"
+    grep -q '^warning: 2 of 4 points are drawn from old records: 2 of other inputs, 0 of another build' "$dir/err"
+    grep -q '^\*\*2 of 4 points are drawn from old records' "$out/paper/small/report.md"
+    sed -i 's/"program": *"[0-9a-f]*"/"program":"0"/' "$out/paper/small/records.jsonl"
+    draw --draw-only 2> "$dir/err"
+    grep -q '2 of other inputs, 2 of another build' "$dir/err"
+}
+@test "a figure by its name; a series that sets values of the machine and its links" {
+    experiment
+    sed -i 's/overlap: all}/overlap: all, set: [node.nic_bandwidth_Bps=5GB\/s, devices.n0.gpu0=0.5]}/' "$fig/experiment.yaml"
+    draw --accept
+    awk -F'\t' '$1 == "overlap-all" { slow = $8 } $1 == "blocking" { fast = $8 } END { exit !(slow > 1.5 * fast) }' \
+        "$out/paper/small/data.tsv"
+    refuses 65 "no-such-figure" -- plot no-such-figure
 }

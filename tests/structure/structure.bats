@@ -176,6 +176,13 @@ may() {
     done
 }
 
+@test "every published figure draws a user's records, or says that it does not" {
+    for d in paper-figures/*/*/; do
+        grep -q 'is_added\|of_added\|words(added' "$d/plot.gp" || grep -q '^added: none' "$d/experiment.yaml" ||
+            { echo "$d"; false; }
+    done
+}
+
 @test "no file is left to do" {
     todo=$(files '*.c' '*.h' '*.cpp' '*.sh' '*.yaml' '*.md' Makefile |
         xargs grep -nE '\b(TODO|FIXME|XXX)\b' || true)

@@ -119,14 +119,14 @@ static void test_published_refused(void **state)
     refused(HEADER "a,b,1,m,s,sustained,1,PFLOP/s,seen,\n", "bad.csv:2", "provenance");
 }
 
-/* A record as scale4d figure writes it: 2e14 FLOP/s a GPU is 2e14 / 312e12 of the peak. */
+/* A record as scale4d plot writes it: 2e14 FLOP/s a GPU is 2e14 / 312e12 of the peak. */
 static json_t *record(const char *series, const char *workload, int gpus, double flops_per_s)
 {
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:{s:f, s:f}, s:{s:s, s:s, s:i, s:s, s:i}}", "kind",
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:i, s:{s:f, s:f}, s:{s:s, s:s, s:i}}", "kind",
                      "simulate", "iteration_time_s", 2.0, "flops_per_s", flops_per_s,
                      "peak_fraction", flops_per_s / gpus / 312e12, "memory_peak_bytes", 3e10,
-                     "exposed_s", "compute", 1.5, "x", 0.5, "figure", "series", series, "workload",
-                     workload, "gpus", gpus, "grid", "2x2x2x64", "micro_batch", 4);
+                     "grid", "2x2x2x64", "micro_batch", 4, "exposed_s", "compute", 1.5, "x", 0.5,
+                     "experiment", "series", series, "workload", workload, "gpus", gpus);
 }
 
 static void test_records_survive(void **state)
@@ -311,7 +311,8 @@ static void test_data(void **state)
     struct scene s;
     struct s4d_error err;
     set_scene(&s);
-    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, path("data.tsv"), &err), 0);
+    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, NULL, path("data.tsv"), &err),
+                     0);
     assert_string_equal(
         get("data.tsv"),
         "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\titeration_s\t"
@@ -321,7 +322,8 @@ static void test_data(void **state)
         "published\tgpt-5b\t512\t80\tnan\t-\t0\tnan\tunverified\n"
         "published\tgpt-10b\t1024\t200\t60\t-\t0\tnan\tread\n");
     s.records.n--; /* a point without a record */
-    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, path("d2.tsv"), &err), -1);
+    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, NULL, path("d2.tsv"), &err),
+                     -1);
     assert_int_equal(err.exit, S4D_EXIT_DATA);
     assert_non_null(strstr(err.text, "gpt-10b on 1024 GPUs"));
     s.records.n++;
@@ -336,7 +338,7 @@ static void test_expected(void **state)
     set_scene(&s);
     char data[128];
     snprintf(data, sizeof data, "%s", path("data.tsv"));
-    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, data, &err), 0);
+    assert_int_equal(s4d_figure_data(&s.e, &s.records, &s.published, NULL, data, &err), 0);
     unlink(path("expected.tsv"));
     assert_int_equal(s4d_figure_expected(&s.e, data, false, &err), -1);
     assert_int_equal(err.exit, S4D_EXIT_DATA);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Share of the advertised and of the measured peak of three machines.
 # Columns: series workload gpus PFLOP/s peak% measured% efficiency% machine grid micro_batch
-# iteration provenance. scale4d figure sets terminal, output and data.
+# iteration provenance. scale4d plot sets terminal, output, data and what plots/overlay.h tells of.
 set datafile separator "\t"
 set datafile missing "NaN"
 set multiplot layout 1,2
@@ -12,9 +12,10 @@ array colour[3] = ["#0072b2", "#d55e00", "#009e73"]
 set grid linecolor rgb "#dddddd"
 set xlabel "devices (A100, GCD of MI250X, GH200)"
 set logscale x 2
-set xrange [400:42000]
+set xrange [min(400, 0.8 * added_gpus_min):max(42000, 1.25 * added_gpus_max)]
 set yrange [0:100]
 set xtics ("512" 512, "1024" 1024, "2048" 2048, "4096" 4096, "8192" 8192, "16384" 16384, "32768" 32768) rotate by -35
+do for [n in added_gpus] { set xtics add (n n + 0) }
 of(name, series, y) = strcol(8) eq name && strcol(1) eq series ? y : NaN
 verified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) ne "unverified" ? y : NaN
 # Of Frontier every published number was seen or is derived: no unverified ones to draw.
@@ -36,6 +37,8 @@ do for [panel = 1:2] {
              linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
          for [i=1:3:2] data using 3:(unverified(word(machines, i), column(4 + panel))) with points \
              linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
+         for [i=1:words(added)] data using 3:(is_added(i) ? column(4 + panel) : NaN) with linespoints \
+             linecolor rgb "#cc79a7" linewidth 2 dashtype i pointtype 4 + i title added_title(i), \
          NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
          NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
 }
