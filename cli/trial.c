@@ -74,16 +74,35 @@ static int relocate(const struct s4d_sweep_entry *e, const struct s4d_error *why
     return why->hint[0] != '\0' ? s4d_hint(err, "%s", why->hint) : -1;
 }
 
+static bool names(const struct s4d_yaml_node *setting, const char *name)
+{
+    const char *found = setting->text != NULL ? strstr(setting->text, name) : NULL;
+    return found != NULL && found > setting->text && found[-1] == '.' && found[strlen(name)] == '=';
+}
+
+/* The list of settings that names this part of the machine. */
+static const struct s4d_yaml_node *set_of(const struct s4d_sweep_entry *e, const char *name)
+{
+    for (int i = e->n_mappings - 1; i >= 0; i--) {
+        const struct s4d_yaml_node *set = s4d_yaml_get(e->mapping[i], "set");
+        bool found = set != NULL && names(set, name);
+        for (int k = 0; set != NULL && k < set->n && !found; k++)
+            found = names(set->child[k], name);
+        if (found)
+            return set;
+    }
+    return e->node;
+}
+
 /* Names of links that there are not are found later: they are faults of the file, too. */
 static void place_differences(struct s4d_trial *t)
 {
-    const struct s4d_yaml_node *at = place_of(t->entry, "set");
     struct s4d_differences *d = &t->in.scenario.differences;
     struct s4d_error place;
-    for (int i = 0; i < d->n && at != NULL; i++) {
+    for (int i = 0; i < d->n; i++) {
         if (d->v[i].exit != S4D_EXIT_USAGE) /* of a file of differences, which it names */
             continue;
-        s4d_yaml_fail(at, &place, "%s", "");
+        s4d_yaml_fail(set_of(t->entry, d->v[i].name), &place, "%s", "");
         free(d->v[i].where);
         d->v[i].where = s4d_asprintf("%s: %s", place.where, d->v[i].name);
         d->v[i].exit = S4D_EXIT_DATA;

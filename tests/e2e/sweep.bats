@@ -129,7 +129,7 @@ points:
   - {name: long, machine: perlmutter, workload: gpt-40b, gpus: 4096, grid: auto}
 END
     set -m # a process group of its own, as at a terminal
-    "$s4d" sweep s.yaml -j 1 > out 2> err &
+    "$s4d" sweep s.yaml -j 2 > out 2> err &
     pid=$!
     set +m
     for ((i = 0; i < 100; i++)); do
