@@ -50,26 +50,38 @@ bool s4d_calibration_same(const struct s4d_calibrated_op *a, const struct s4d_ca
     }
 }
 
-static bool is_there(const struct s4d_calibration *c, const struct s4d_calibrated_op *key)
+static struct s4d_calibrated_op *find(const struct s4d_calibration *c,
+                                      const struct s4d_calibrated_op *key)
 {
     for (int i = 0; i < c->n_ops; i++)
         if (s4d_calibration_same(&c->op[i], key))
-            return true;
-    return false;
+            return &c->op[i];
+    return NULL;
+}
+
+static void add_op(struct s4d_calibration *c, const struct s4d_calibrated_op *measured)
+{
+    struct s4d_calibrated_op *there = find(c, measured);
+    if (there)
+        s4d_probed_keep(&there->probed, &measured->probed);
+    else
+        s4d_push(c->op, c->n_ops, c->cap_ops, *measured);
 }
 
 int s4d_calibrate_program(struct s4d_calibration *c, struct s4d_probe *probe,
-                          const struct s4d_program *program, unsigned classes,
+                          const struct s4d_program *program, unsigned classes, int pass,
                           struct s4d_error *err)
 {
     for (int i = 0; i < program->n_ops; i++) {
         const struct s4d_op *op = &program->ops[i];
         struct s4d_calibrated_op key = s4d_calibration_key(program, op);
-        if (!(classes & 1u << s4d_op_kinds[op->kind].op_class) || is_there(c, &key))
+        struct s4d_calibrated_op *there = find(c, &key);
+        if (!(classes & 1u << s4d_op_kinds[op->kind].op_class) || (there && there->passes > pass))
             continue;
         if (s4d_probe_op(probe, program, op, &key.probed, err))
             return -1;
-        s4d_push(c->op, c->n_ops, c->cap_ops, key);
+        add_op(c, &key);
+        find(c, &key)->passes = pass + 1;
     }
     return 0;
 }
@@ -106,13 +118,24 @@ int s4d_calibrate_copies(struct s4d_calibration *c, struct s4d_probe *probe, int
         for (int64_t bytes = 4096; bytes <= largest; bytes *= 4) {
             if (probe_copy(probe, kinds[k].kind, kinds[k].stream, bytes, &point, err))
                 return -1;
-            if (!is_there(c, &point))
-                s4d_push(c->op, c->n_ops, c->cap_ops, point);
+            add_op(c, &point);
         }
     if (probe_copy(probe, S4D_OP_COPY, S4D_STREAM_COMPUTE, 4, &point, err))
         return -1;
-    c->launch = point.probed;
+    s4d_probed_keep(&c->launch, &point.probed);
     return 0;
+}
+
+static void add_collective(struct s4d_calibration *c, const struct s4d_calibrated_collective *point)
+{
+    for (int i = 0; i < c->n_collectives; i++) {
+        struct s4d_calibrated_collective *p = &c->collective[i];
+        if (p->kind == point->kind && p->ranks == point->ranks && p->bytes == point->bytes) {
+            s4d_probed_keep(&p->probed, &point->probed);
+            return;
+        }
+    }
+    s4d_push(c->collective, c->n_collectives, c->cap_collectives, *point);
 }
 
 int s4d_calibrate_collectives(struct s4d_calibration *c, struct s4d_probe *probe,
@@ -129,7 +152,7 @@ int s4d_calibrate_collectives(struct s4d_calibration *c, struct s4d_probe *probe
                 continue;
             if (s4d_probe_collective(probe, grid, kinds[k], stream, bytes, &point.probed, err))
                 return -1;
-            s4d_push(c->collective, c->n_collectives, c->cap_collectives, point);
+            add_collective(c, &point);
         }
     return 0;
 }

@@ -16,6 +16,7 @@ struct s4d_calibrated_op {
     enum s4d_op_kind kind;
     union s4d_constants c; /* of a gemm, an attention */
     int64_t bytes;         /* of a kernel: read and written; of a copy: of the tensor */
+    int passes;            /* in which it was measured; the best of them counts */
     struct s4d_probed probed;
 };
 
@@ -44,16 +45,17 @@ bool s4d_calibration_same(const struct s4d_calibrated_op *a, const struct s4d_ca
 /* What a program's op is in these terms. */
 struct s4d_calibrated_op s4d_calibration_key(const struct s4d_program *program,
                                              const struct s4d_op *op);
-/* The ops of a program whose class is in `classes` (a bit each) and that are not there yet.
- * Collective. 0, or -1 (exit 69). */
+/* The ops of a program whose class is in `classes` (a bit each) and that were not measured in this
+ * pass (0, 1, ...: minutes apart, so that a disturbance does not meet an op in all). Collective. 0,
+ * or -1 (exit 69). */
 int s4d_calibrate_program(struct s4d_calibration *c, struct s4d_probe *probe,
-                          const struct s4d_program *program, unsigned classes,
+                          const struct s4d_program *program, unsigned classes, int pass,
                           struct s4d_error *err);
 /* Copies of 4 KiB to `largest` bytes each way (op kind copy), and the launch: one of 4 bytes. */
 int s4d_calibrate_copies(struct s4d_calibration *c, struct s4d_probe *probe, int64_t largest,
                          struct s4d_error *err);
 /* All-reduce, all-gather, reduce-scatter of 4 bytes to `largest` by twos, in the groups that
- * `stream` has on the grid of the device's program. */
+ * `stream` has on the grid of the device's program; again: the better counts. */
 int s4d_calibrate_collectives(struct s4d_calibration *c, struct s4d_probe *probe,
                               const struct s4d_grid *grid, enum s4d_stream stream, int64_t largest,
                               struct s4d_error *err);

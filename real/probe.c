@@ -38,12 +38,21 @@ static int refill(struct s4d_probe *p, struct s4d_error *err)
 {
     for (int k = 0; k < 3; k++) {
         struct s4d_probe_pool *pool = &p->pool[k];
-        struct s4d_buffer all = {pool->memory, S4D_U8, 1, pool->bytes, pool->bytes};
-        pool->cursor = 0;
-        if (p->device->upload(p->device->self, &all, pool->contents, err))
+        struct s4d_buffer used = {pool->memory, S4D_U8, 1, pool->used, pool->used};
+        if (p->device->upload(p->device->self, &used, pool->contents, err))
             return -1;
+        pool->cursor = pool->used = 0;
     }
     return 0;
+}
+
+static unsigned char *take(struct s4d_probe_pool *pool, int64_t bytes)
+{
+    unsigned char *taken = pool->memory + pool->cursor;
+    pool->cursor += bytes;
+    if (pool->used < pool->cursor)
+        pool->used = pool->cursor;
+    return taken;
 }
 
 int s4d_probe_open(struct s4d_probe *p, struct s4d_device *device, const struct s4d_peers *peers,
@@ -62,7 +71,7 @@ int s4d_probe_open(struct s4d_probe *p, struct s4d_device *device, const struct 
     p->zeros = memory;
     for (int k = 0; k < 3; k++) {
         p->pool[k].memory = p->zeros + ALIGN + k * bytes;
-        p->pool[k].bytes = bytes;
+        p->pool[k].bytes = p->pool[k].used = bytes;
         p->pool[k].contents = s4d_malloc((size_t)bytes);
         fill(p, k);
     }
@@ -135,9 +144,7 @@ static void place(struct s4d_probe *p, const struct s4d_program *program, struct
             b->data = p->zeros; /* set, it would spare the work */
         if (b->data)
             continue;
-        struct s4d_probe_pool *pool = &p->pool[pool_of(b->type)];
-        b->data = pool->memory + pool->cursor;
-        pool->cursor += bytes_of(b);
+        b->data = take(&p->pool[pool_of(b->type)], bytes_of(b));
     }
 }
 
@@ -228,11 +235,18 @@ static struct s4d_statistics combine(const struct s4d_peers *peers,
                                    .variation = most[1]};
 }
 
-static void keep_better(struct s4d_probed *result, const struct s4d_statistics *t, int attempt)
+void s4d_probed_keep(struct s4d_probed *best, const struct s4d_probed *other)
 {
-    if (attempt == 0 || t->variation < result->t.variation)
-        result->t = *t;
-    result->noisy = result->t.variation > S4D_PROBE_NOISY;
+    double wrong = best->wrong + other->wrong;
+    if (best->t.n == 0 || other->t.median < best->t.median)
+        *best = *other;
+    best->wrong = wrong;
+}
+
+static void keep_better(struct s4d_probed *result, const struct s4d_statistics *t)
+{
+    struct s4d_probed attempt = {.t = *t, .noisy = t->variation > S4D_PROBE_NOISY};
+    s4d_probed_keep(result, &attempt);
 }
 
 int s4d_probe_op(struct s4d_probe *p, const struct s4d_program *program, const struct s4d_op *op,
@@ -253,7 +267,7 @@ int s4d_probe_op(struct s4d_probe *p, const struct s4d_program *program, const s
         if (measures)
             own = s4d_statistics(p->samples_s, n);
         all = combine(peers, measures ? &own : NULL, active);
-        keep_better(result, &all, attempt);
+        keep_better(result, &all);
     }
     return 0;
 }
@@ -283,6 +297,7 @@ static void make_collective(struct s4d_probe *p, const struct s4d_grid *grid, en
     c->in_count = kind == S4D_OP_REDUCE_SCATTER ? count * members : count;
     c->out_count = kind == S4D_OP_ALL_GATHER ? count * members : count;
     unsigned char *in = p->pool[0].memory, *out = in + (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    p->pool[0].used = p->pool[0].bytes;
     c->call = (struct s4d_call){.op = &c->op};
     c->call.operand[0] = (struct s4d_buffer){in, S4D_F32, 1, c->in_count, c->in_count};
     c->call.operand[1] = (struct s4d_buffer){out, S4D_F32, 1, c->out_count, c->out_count};
@@ -387,7 +402,7 @@ int s4d_probe_collective(struct s4d_probe *p, const struct s4d_grid *grid, enum 
         if (sample_collective(p, &c, shots, err))
             return -1;
         struct s4d_statistics t = s4d_statistics(p->samples_s, shots.samples);
-        keep_better(result, &t, attempt);
+        keep_better(result, &t);
     }
     return 0;
 }
@@ -422,6 +437,7 @@ static void make_product(struct s4d_probe *p, struct s4d_op *op, struct s4d_call
      */
     S4D_ASSERT(p->pool[1].bytes >= 3 * SIZE * SIZE * 4, "a pool of %lld bytes",
                (long long)p->pool[1].bytes);
+    p->pool[1].used = p->pool[1].bytes;
     for (int i = 0; i < 3; i++)
         call->operand[i] = (struct s4d_buffer){p->pool[1].memory + (int64_t)i * SIZE * SIZE * 4,
                                                S4D_F32, SIZE, SIZE, SIZE};
@@ -452,7 +468,7 @@ int s4d_probe_beside(struct s4d_probe *p, const struct s4d_grid *grid, enum s4d_
             p->samples_s[i] = kept < 0.01 ? 0.01 : kept > 1 ? 1 : kept;
         }
         struct s4d_statistics t = s4d_statistics(p->samples_s, n);
-        keep_better(result, &t, attempt);
+        keep_better(result, &t);
     }
     return 0;
 }

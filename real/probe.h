@@ -16,7 +16,7 @@ struct s4d_probe_options {
     int samples;        /* of each op, at most; never less than 3 */
     double sample_s;    /* the least a sample should last */
     double op_s;        /* the most all samples of an op should last */
-    int attempts;       /* while it is too noisy */
+    int attempts;       /* while the best is too noisy */
     int64_t vocabulary; /* token numbers stay below */
 };
 
@@ -26,7 +26,7 @@ struct s4d_probe {
     struct s4d_probe_options options;
     struct s4d_probe_pool {
         unsigned char *memory, *contents; /* on the device; what it is filled with before an op */
-        int64_t bytes, cursor;
+        int64_t bytes, cursor, used;      /* used: what was given to ops since it was filled */
     } pool[3]; /* of 32- and 64-bit floats, of 16-bit floats, of integers */
     unsigned char *zeros;
     double *samples_s;
@@ -40,6 +40,8 @@ void s4d_probe_close(struct s4d_probe *p); /* before the device */
 
 /* Bytes of the pool that an op's operands need. */
 int64_t s4d_probe_bytes(const struct s4d_program *program, const struct s4d_op *op);
+/* Keeps the better of two measurements of the same; best->t.n is 0 where there is none yet. */
+void s4d_probed_keep(struct s4d_probed *best, const struct s4d_probed *other);
 /* A kernel or copy of a program. Collective: peers->active ranks run it, each by itself. */
 int s4d_probe_op(struct s4d_probe *p, const struct s4d_program *program, const struct s4d_op *op,
                  struct s4d_probed *result, struct s4d_error *err);

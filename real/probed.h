@@ -10,11 +10,12 @@
 /* A median of samples that vary by more is too noisy to use. */
 #define S4D_PROBE_NOISY 0.10
 
-/* The same on every rank. Median: the mean of the medians of the ranks that measured; p99 and
+/* The same on every rank, of the attempt with the least median: what else a machine does only ever
+ * adds time. Median: the mean of the medians of the ranks that measured; p99 and
  * variation: the largest of theirs. */
 struct s4d_probed {
     struct s4d_statistics t;
-    bool noisy;   /* in every attempt; this is the one that varied least */
+    bool noisy;   /* that attempt's samples vary by more than S4D_PROBE_NOISY */
     double wrong; /* of a collective: elements that were not as they must be, over all ranks */
 };
 

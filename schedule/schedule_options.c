@@ -68,8 +68,8 @@ const struct s4d_option s4d_schedule_options[] = {
           "axes, innermost first (default y,x,z,pipe,data)"),
     INT("global-batch", "B", options.global_batch, 1, 1 << 30, "sequences an iteration"),
     INT("micro-batch", "b", options.micro_batch, 0, 1 << 20,
-        "sequences per rank and micro-batch; 0: simulate takes the largest that fits, "
-        "schedule and training 1"),
+        "sequences per rank and micro-batch; 0: the largest that fits the memory, "
+        "and 1 of schedule and calibrate"),
     CHOICE("recompute", "none|selective|full", options.recompute, recomputes,
            "activations computed again in the backward pass"),
     PARSE("overlap", "all|none|axonn-sc24|LIST", options.overlap, parse_overlap,

@@ -54,6 +54,23 @@ int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *e
     return rc;
 }
 
+int s4d_file_writable(const char *file, struct s4d_error *err)
+{
+    struct stat st;
+    if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "expected a file to write, found a folder");
+    /* Tried, because permissions do not say all: not for root, not of every file system. */
+    char *beside = s4d_asprintf("%s.XXXXXX", file);
+    int fd = mkstemp(beside), rc = 0;
+    if (fd < 0)
+        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "no file can be written there: %s",
+                      strerror(errno));
+    else if (close(fd) || unlink(beside) || (access(file, F_OK) == 0 && access(file, W_OK)))
+        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    free(beside);
+    return rc;
+}
+
 enum { BLOCKS = 256, BLOCK = 4096 };
 
 int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err)

@@ -15,6 +15,10 @@ enum { S4D_FILE_MAX = 16 * 1024 * 1024 }; /* bytes */
  * or -1 (exit 65): no such file, a folder, unreadable, too large. */
 int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *err);
 
+/* Whether a file could be written there, asked before the work that it will hold: its folder takes
+ * new files, and no folder has its name. 0, or -1 (exit 74). */
+int s4d_file_writable(const char *file, struct s4d_error *err);
+
 /* A number that tells files apart without reading all of a large one: of the size and of 256 blocks
  * of 4 KiB spread over the file evenly, the first and the last included (so of every byte up to 1
  * MiB). 0, or -1 (exit 65). */

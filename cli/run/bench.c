@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "real/host/host.h"
 #include "real/watch.h"
 
 static int64_t completed(void *self)
@@ -23,7 +24,10 @@ static void describe(void *self, char *text, int size)
 int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
                     double timeout_s, struct s4d_error *err)
 {
-    *b = (struct s4d_bench){.world = world, .backend = s4d_backend_of(backend), .threads = threads};
+    *b = (struct s4d_bench){.world = world,
+                            .backend = s4d_backend_of(backend),
+                            .threads = threads,
+                            .progress = S4D_PROGRESS_DEFAULT};
     if (b->backend->absent)
         return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
                         b->backend->name, b->backend->absent);
@@ -43,7 +47,8 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
                    enum s4d_type precision, const struct s4d_probe_options *options,
                    int64_t pool_bytes, struct s4d_error *err)
 {
-    struct s4d_backend_options o = {.comm = b->world->comm, .threads = b->threads};
+    struct s4d_backend_options o = {
+        .comm = b->world->comm, .threads = b->threads, .progress = b->progress};
     b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE, .stream = stream, .label.name = "probe"};
     b->program = (struct s4d_program){.grid = *grid, .ops = &b->op, .n_ops = 1};
     b->program.options.precision = precision;

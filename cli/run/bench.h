@@ -14,7 +14,8 @@
 struct s4d_bench {
     struct s4d_world *world;
     const struct s4d_backend *backend;
-    int threads; /* of BLAS */
+    int threads;  /* of BLAS */
+    int progress; /* enum s4d_progress_mode: the default, unless set before s4d_bench_open */
     struct s4d_peers peers;
     struct s4d_program program; /* of one op that is never run: grid, streams and precision */
     struct s4d_op op;

@@ -11,6 +11,7 @@
 #include "cli/run/bench.h"
 #include "cli/run/calibrate.h"
 #include "cli/run/command.h"
+#include "real/host/host.h"
 #include "real/watch.h"
 #include "schedule/build.h"
 #include "schedule/plan.h"
@@ -47,6 +48,12 @@ static const struct s4d_option options[] = {
      .min = 1,
      .max = 4096,
      .help = "of BLAS, on every rank"},
+    {.name = "progress",
+     .argument = "panels|thread|none",
+     .type = S4D_OPT_CHOICE,
+     .choices = s4d_progress_names,
+     .offset = AT(progress),
+     .help = "who drives collectives while a rank computes, as of train"},
     {.name = "samples",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -81,6 +88,7 @@ static const struct {
     {"collectives", S4D_PART_COLLECTIVES, 0},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
+enum { PASSES = 2 }; /* everything, twice: see s4d_calibrate_program */
 
 static int find_parts(struct s4d_calibrate *c, const struct s4d_texts *names, struct s4d_error *err)
 {
@@ -196,7 +204,8 @@ static void measure_needs(struct s4d_calibrate *c)
         c->pool_bytes = 2 * c->largest_collective + 4096;
 }
 
-static int measure_programs(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_error *err)
+static int measure_programs(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
+                            struct s4d_error *err)
 {
     unsigned classes = 0;
     for (int i = 0; i < PARTS; i++)
@@ -204,8 +213,8 @@ static int measure_programs(struct s4d_calibrate *c, struct s4d_bench *b, struct
     for (int i = 0; i < c->n_programs; i++) {
         b->probe.options.vocabulary = c->program[i].model.vocab_size;
         if (c->world->rank == 0)
-            s4d_progress("measuring ops", i, c->n_programs);
-        if (s4d_calibrate_program(&c->result, &b->probe, &c->program[i], classes, err))
+            s4d_progress("measuring ops", pass * c->n_programs + i, PASSES * c->n_programs);
+        if (s4d_calibrate_program(&c->result, &b->probe, &c->program[i], classes, pass, err))
             return -1;
     }
     return 0;
@@ -213,7 +222,7 @@ static int measure_programs(struct s4d_calibrate *c, struct s4d_bench *b, struct
 
 /* Groups of every size that divides the ranks, of neighbours, side by side. */
 static int measure_collectives(struct s4d_calibrate *c, struct s4d_bench *b,
-                               const struct s4d_probe_options *o, struct s4d_error *err)
+                               const struct s4d_probe_options *o, int pass, struct s4d_error *err)
 {
     int n = c->world->size;
     for (int ranks = 2; ranks <= n; ranks++) {
@@ -221,38 +230,48 @@ static int measure_collectives(struct s4d_calibrate *c, struct s4d_bench *b,
         if (n % ranks != 0)
             continue;
         if (c->world->rank == 0)
-            s4d_progress("measuring collectives", ranks, n);
+            s4d_progress("measuring collectives", pass * n + ranks, PASSES * n);
         if (s4d_bench_open(b, &grid, S4D_STREAM_Y, S4D_F32, o, c->pool_bytes, err) ||
             s4d_calibrate_collectives(&c->result, &b->probe, &grid, S4D_STREAM_Y,
                                       c->largest_collective, err))
             return -1;
-        if (ranks == n && s4d_probe_beside(&b->probe, &grid, S4D_STREAM_Y, S4D_BESIDE_BYTES,
-                                           &c->result.beside, err))
+        struct s4d_probed beside;
+        if (ranks == n && pass == 0 &&
+            s4d_probe_beside(&b->probe, &grid, S4D_STREAM_Y, S4D_BESIDE_BYTES, &beside, err))
             return -1;
+        if (ranks == n && pass == 0)
+            c->result.beside = beside;
         s4d_bench_close(b);
     }
     return 0;
 }
 
-static int measure(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_error *err)
+static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
+                        struct s4d_error *err)
 {
     const struct s4d_probe_options o = {.samples = c->config->samples,
                                         .sample_s = 3e-4,
-                                        .op_s = 0.03,
-                                        .attempts = 3,
+                                        .op_s = 0.015,
+                                        .attempts = 2,
                                         .vocabulary = 2};
     struct s4d_grid grid = s4d_grid_make(1, 1, c->world->size, 1);
     enum s4d_stream none = S4D_STREAM_COMPUTE;
-    measure_needs(c);
     if (s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes, err) ||
-        measure_programs(c, b, err))
+        measure_programs(c, b, pass, err))
         return -1;
     if ((c->parts & S4D_PART_COPIES) &&
         s4d_calibrate_copies(&c->result, &b->probe, S4D_LARGEST_COPY, err))
         return -1;
     s4d_bench_close(b);
-    if ((c->parts & S4D_PART_COLLECTIVES) && measure_collectives(c, b, &o, err))
-        return -1;
+    return (c->parts & S4D_PART_COLLECTIVES) ? measure_collectives(c, b, &o, pass, err) : 0;
+}
+
+static int measure(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_error *err)
+{
+    measure_needs(c);
+    for (int pass = 0; pass < PASSES; pass++)
+        if (measure_pass(c, b, pass, err))
+            return -1;
     if (c->world->rank == 0)
         s4d_progress_end();
     return 0;
@@ -290,6 +309,7 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
                    : NULL);
     if (code)
         return code;
+    bench.progress = (enum s4d_progress_mode)c->config->progress;
     bench.peers = s4d_mpi_peers(w, c->config->threads);
     s4d_calibrate_describe(c, bench.peers.active);
     if (measure(c, &bench, &err))
@@ -317,8 +337,11 @@ static void release(struct s4d_calibrate *c)
 
 static int run(struct s4d_world *world, int argc, char **argv)
 {
-    struct s4d_calibrate_config config = {
-        .threads = 1, .samples = 9, .timeout_s = 600, .schedule = s4d_schedule_options_default()};
+    struct s4d_calibrate_config config = {.threads = 1,
+                                          .samples = 9,
+                                          .timeout_s = 600,
+                                          .progress = S4D_PROGRESS_DEFAULT,
+                                          .schedule = s4d_schedule_options_default()};
     struct s4d_calibrate c = {.config = &config, .world = world};
     struct s4d_texts names = {0};
     struct s4d_error err;

@@ -22,7 +22,7 @@ enum {
 };
 
 struct s4d_calibrate_config {
-    int backend, threads, samples;
+    int backend, threads, samples, progress;
     char *output;
     struct s4d_texts workloads;
     double timeout_s;

@@ -297,7 +297,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
                                  .warmup = -1,
                                  .seed = 1,
                                  .threads = 1,
-                                 .progress = S4D_PROGRESS_THREAD,
+                                 .progress = S4D_PROGRESS_DEFAULT,
                                  .timeout_s = 1800,
                                  .schedule = s4d_schedule_options_default()};
     struct s4d_train t = {.config = &c, .argc = argc, .argv = argv, .world = world};

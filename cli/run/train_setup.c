@@ -2,6 +2,7 @@
 /* From options to a planned program and a token source. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/run/train.h"
 #include "schedule/build.h"
@@ -44,24 +45,65 @@ static int open_tokens(struct s4d_train *t, struct s4d_error *err)
     return 0;
 }
 
+/* Rank 0 writes them, at the end of what may have taken days. */
+static int check_outputs(const struct s4d_train *t, struct s4d_error *err)
+{
+    const struct s4d_train_config *c = t->config;
+    const char *const files[] = {c->save, c->save_gradients, c->timeline, c->record};
+    for (int i = 0; i < 4 && t->world->rank == 0; i++)
+        if (files[i] && s4d_file_writable(files[i], err))
+            return -1;
+    return 0;
+}
+
+/* A rank's share of its node's memory, on the poorest node: what calibrate writes as memory. */
+static double memory_share_bytes(const struct s4d_world *w)
+{
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / w->local_size;
+    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_MIN, w->comm);
+    return bytes;
+}
+
+/* Without --micro-batch the largest whose program fits, as scale4d simulate chooses; one that fits
+ * nowhere is left to the memory's own words. */
+static int build_program(struct s4d_train *t, const struct s4d_grid *grid,
+                         struct s4d_options *options, double memory_bytes, struct s4d_error *err)
+{
+    const struct s4d_model *model = &t->workload.model;
+    if (s4d_divides(model, grid, options, err))
+        return -1;
+    int local = options->global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA]);
+    bool given = options->micro_batch > 0;
+    for (int b = given ? options->micro_batch : local; b >= 1; b--) {
+        if (local % b != 0 && !given)
+            continue;
+        options->micro_batch = b;
+        if (s4d_build(&t->program, model, grid, options, err))
+            return -1;
+        s4d_plan(&t->program);
+        if (given || b == 1 || (double)t->program.arena_bytes[S4D_DEVICE] <= memory_bytes)
+            return 0;
+        s4d_program_free(&t->program);
+    }
+    return 0;
+}
+
 static int build(struct s4d_train *t, struct s4d_error *err)
 {
     struct s4d_schedule_options schedule = t->config->schedule;
     struct s4d_grid grid;
     bool automatic;
-    if (check_options(t, err) ||
+    double memory_bytes = memory_share_bytes(t->world);
+    if (check_options(t, err) || check_outputs(t, err) ||
         s4d_schedule_options_resolve(&schedule, t->world->size, &grid, &automatic, err))
         return -1;
     if (automatic) {
         s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected GXxGYxGZxGDATA, got 'auto'");
         return s4d_hint(err, "scale4d simulate --grid auto finds a grid for a machine");
     }
-    if (schedule.options.micro_batch == 0)
-        schedule.options.micro_batch = 1;
     if (s4d_workload_load(&t->workload, t->config->workload, err) ||
-        s4d_build(&t->program, &t->workload.model, &grid, &schedule.options, err))
+        build_program(t, &grid, &schedule.options, memory_bytes, err))
         return -1;
-    s4d_plan(&t->program);
     return open_tokens(t, err);
 }
 

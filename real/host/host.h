@@ -19,6 +19,7 @@ enum s4d_progress_mode {
     S4D_PROGRESS_NONE,   /* poll between ops alone */
     S4D_PROGRESS_MODES
 };
+#define S4D_PROGRESS_DEFAULT S4D_PROGRESS_THREAD
 extern const char *const s4d_progress_names[S4D_PROGRESS_MODES + 1]; /* ends with NULL */
 
 struct s4d_host_options {

@@ -48,6 +48,7 @@ struct s4d_host {
 
     /* With a progress thread: everything above is used under the lock. */
     bool threaded, stop;
+    bool computing; /* a kernel runs: the thread polls, not who waits for an op */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -174,6 +174,14 @@ static void try_stream(struct s4d_host *h, int stream)
         h->failed = advance(h, stream, &moved, &h->error) != 0;
 }
 
+/* What waited for an op of the compute stream. */
+static void try_streams(struct s4d_host *h)
+{
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        if (stream != S4D_STREAM_COMPUTE && head_of(h, stream))
+            try_stream(h, stream);
+}
+
 static int failure(const struct s4d_host *h, struct s4d_error *err)
 {
     if (h->failed && err)
@@ -193,25 +201,50 @@ static void unlock(struct s4d_host *h)
         pthread_mutex_unlock(&h->lock);
 }
 
-/* Nothing to do now: without a thread others are polled, with one it says when something changes.
- * Called and left with the lock held. */
+/* The compute thread has nothing to do: it polls itself, also where a thread would (waking one up
+ * and being woken by it takes longer than most collectives). Called and left with the lock held. */
 static int wait_for_change(struct s4d_host *h, const struct s4d_host_item *waiting, int *idle)
 {
     bool moved;
-    if (h->threaded) {
-        pthread_cond_wait(&h->changed, &h->lock);
-        return h->failed ? -1 : 0;
-    }
     if (h->failed)
         return -1;
     h->failed = poll(h, waiting, &moved, &h->error) != 0;
     *idle = moved ? 0 : *idle + 1;
-    if (*idle > 0) /* ranks may share cores */
+    if (*idle > 0) { /* ranks may share cores */
+        unlock(h);
         sched_yield();
+        lock(h);
+    }
     return h->failed ? -1 : 0;
 }
 
-/* Runs the compute stream dry. The kernel itself runs without the lock. */
+static bool in_flight(const struct s4d_host *h)
+{
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        if (h->streams[stream].running)
+            return true;
+    return false;
+}
+
+/* The kernel itself runs without the lock; meanwhile the thread polls, if there is one and a
+ * collective is in flight. */
+static void run_kernel(struct s4d_host *h, const struct s4d_host_item *item)
+{
+    s4d_host_kernel kernel = h->kernels[item->call->op->kind];
+    S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[item->call->op->kind].name);
+    h->work.call = item->call;
+    h->computing = true;
+    if (h->threaded && in_flight(h))
+        pthread_cond_signal(&h->changed);
+    unlock(h);
+    double start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
+    kernel(&h->work);
+    lock(h);
+    h->computing = false;
+    h->failed |= complete(h, S4D_STREAM_COMPUTE, start_s, &h->error) != 0;
+}
+
+/* Runs the compute stream dry. */
 static int run_compute(struct s4d_host *h)
 {
     int idle = 0;
@@ -223,18 +256,11 @@ static int run_compute(struct s4d_host *h)
         while (!waits_met(h, item))
             if (wait_for_change(h, item, &idle))
                 return -1;
-        h->work.call = item->call;
-        double start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
-        unlock(h);
-        s4d_host_kernel kernel = h->kernels[item->call->op->kind];
-        S4D_ASSERT(kernel, "no kernel for %s", s4d_op_kinds[item->call->op->kind].name);
-        kernel(&h->work);
-        lock(h);
-        h->failed |= complete(h, S4D_STREAM_COMPUTE, start_s, &h->error) != 0;
+        run_kernel(h, item);
         if (h->failed)
             return -1;
         if (h->threaded)
-            pthread_cond_broadcast(&h->changed);
+            try_streams(h);
         else
             s4d_host_poll_from_kernel(h);
     }
@@ -253,8 +279,6 @@ int s4d_host_enqueue(struct s4d_host *h, enum s4d_stream stream, struct s4d_host
         show_head(h, (int)stream);
     if (stream == S4D_STREAM_COMPUTE)
         run_compute(h);
-    else if (h->threaded)
-        pthread_cond_broadcast(&h->changed);
     else
         try_stream(h, (int)stream);
     int rc = failure(h, err);
@@ -281,30 +305,18 @@ int s4d_host_drain(struct s4d_host *h, struct s4d_error *err)
     return rc;
 }
 
-static bool in_flight(const struct s4d_host *h)
-{
-    for (int stream = 0; stream < S4D_STREAMS; stream++)
-        if (h->streams[stream].running)
-            return true;
-    return false;
-}
-
-/* Polls while a collective is in flight, sleeps while none is. */
+/* Polls while a kernel runs beside a collective in flight, sleeps otherwise. */
 static void *progress_thread(void *self)
 {
     struct s4d_host *h = self;
     pthread_mutex_lock(&h->lock);
     while (!h->stop) {
-        bool moved = false;
-        if (!h->failed)
-            h->failed = poll(h, NULL, &moved, &h->error) != 0;
-        if (moved || h->failed)
-            pthread_cond_broadcast(&h->changed);
-        if (!in_flight(h) || h->failed) {
-            if (!moved || h->failed)
-                pthread_cond_wait(&h->changed, &h->lock);
+        if (!h->computing || h->failed || !in_flight(h)) {
+            pthread_cond_wait(&h->changed, &h->lock);
             continue;
         }
+        bool moved;
+        h->failed = poll(h, NULL, &moved, &h->error) != 0;
         pthread_mutex_unlock(&h->lock);
         sched_yield();
         pthread_mutex_lock(&h->lock);

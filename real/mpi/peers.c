@@ -2,34 +2,24 @@
 #include "real/mpi/peers.h"
 
 #include <sched.h>
-#include <time.h>
 
 static const struct s4d_world *world_of(void *self)
 {
     return self;
 }
 
-/* MPI's own waiting may spin, and take the processor from the ranks that are waited for. */
-static void wait_asleep(MPI_Request *request)
-{
-    const struct timespec pause = {.tv_nsec = 200000};
-    int done = 0;
-    while (MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
-        nanosleep(&pause, NULL);
-}
-
 static void barrier(void *self)
 {
     MPI_Request request;
     MPI_Ibarrier(world_of(self)->comm, &request);
-    wait_asleep(&request);
+    s4d_world_wait(&request);
 }
 
 static void reduce(void *self, double *values, int n, MPI_Op op)
 {
     MPI_Request request;
     MPI_Iallreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, op, world_of(self)->comm, &request);
-    wait_asleep(&request);
+    s4d_world_wait(&request);
 }
 
 static void sum(void *self, double *values, int n)

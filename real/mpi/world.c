@@ -2,6 +2,7 @@
 #include "real/mpi/world.h"
 
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -99,11 +100,32 @@ static void find_neighbours(struct s4d_world *w)
     MPI_Comm_free(&node);
 }
 
+/* Where ranks share processors, Open MPI gives the processor away in every MPI_Test, also in those
+ * between panels of a kernel: a rank that computes would leave for a whole time slice. Ranks that
+ * wait give it away by themselves (real/host/streams.c). */
+static void keep_processor(void)
+{
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
+}
+
+/* MPI takes its buffers for a collective from malloc, and gives them back: by default those of some
+ * megabytes go back to the kernel, which clears every page of them the next time. */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int s4d_world_open(struct s4d_world *w, int *argc, char ***argv, struct s4d_error *err)
 {
     int level;
     struct claim claim = read_launcher();
     *w = (struct s4d_world){.comm = MPI_COMM_WORLD};
+    keep_processor();
+    keep_memory();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
         return s4d_fail(err, S4D_EXIT_DEVICE, "MPI", "does not start");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -130,10 +152,20 @@ static void name_rank(const struct s4d_world *w, const struct s4d_error *err, st
              err->where[0] ? ": " : "", err->where);
 }
 
+void s4d_world_wait(MPI_Request *request)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    int done = 0;
+    while (MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+        nanosleep(&pause, NULL);
+}
+
 int s4d_world_agree(const struct s4d_world *w, const struct s4d_error *err)
 {
     int own[2] = {err ? w->rank : INT_MAX, err ? 0 : -1}, all[2];
-    MPI_Allreduce(own, all, 2, MPI_INT, MPI_MIN, w->comm);
+    MPI_Request request;
+    MPI_Iallreduce(own, all, 2, MPI_INT, MPI_MIN, w->comm, &request);
+    s4d_world_wait(&request);
     if (all[0] == INT_MAX)
         return 0;
     int code = err ? (int)err->exit : 0;

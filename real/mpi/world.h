@@ -35,6 +35,10 @@ int s4d_world_agree(const struct s4d_world *w, const struct s4d_error *err);
 int s4d_world_same(const struct s4d_world *w, const char *const *names, const uint64_t *values,
                    int n, struct s4d_error *err);
 
+/* Completes a request. MPI's own waiting may spin, and so take the processor from the ranks that
+ * are waited for; this sleeps between looks, so it is for what is not timed. */
+void s4d_world_wait(MPI_Request *request);
+
 /* Prints the error with the rank, and ends the job at once. */
 void s4d_world_abort(const struct s4d_world *w, const struct s4d_error *err)
     __attribute__((noreturn));
