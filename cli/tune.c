@@ -325,7 +325,7 @@ static int run_all(struct tune *t, const int *gpus, int n, struct s4d_error *err
         if (rc == 0) {
             json_t *record = s4d_tune_record(&t->now);
             for (int j = 0; j < t->now.n; j++)
-                died += t->now.tuned[j].fault.exit != S4D_EXIT_OK;
+                died += s4d_tuned_died(&t->now.tuned[j]);
             if (t->c->json) {
                 json_t *provenance = json_copy(t->provenance);
                 if (!getenv("SOURCE_DATE_EPOCH")) /* what differs between two runs */

@@ -77,8 +77,8 @@ static void print_row(const struct s4d_tuned *t, FILE *out)
             s4d_grid_text(&c->grid, grid, sizeof grid), c->micro_batch,
             s4d_recompute_names[c->recompute], c->cached_layers, c->estimate_s);
     if (t->fault.exit != S4D_EXIT_OK)
-        fprintf(out, "%11s %6s %8s %9.2f  %s\n", "failed", "-", "-", c->memory_bytes / 1e9,
-                t->fault.text);
+        fprintf(out, "%11s %6s %8s %9.2f  %s\n", s4d_tuned_died(t) ? "failed" : "too large", "-",
+                "-", c->memory_bytes / 1e9, t->fault.text);
     else if (t->time_s < 0)
         fprintf(out, "%11s %6s %8s %9.2f\n", "-", "-", "-", c->memory_bytes / 1e9);
     else

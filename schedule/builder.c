@@ -3,6 +3,7 @@
 #include "schedule/builder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void s4d_builder_init(struct s4d_builder *b, struct s4d_program *p)
 {
@@ -34,7 +35,11 @@ enum s4d_type s4d_accumulate_type(const struct s4d_builder *b)
 
 const char *s4d_name(struct s4d_builder *b, const char *prefix, const char *suffix)
 {
-    return s4d_arena_printf(&b->p->memory, "%s%s", prefix, suffix);
+    size_t n = strlen(prefix), m = strlen(suffix);
+    char *name = s4d_arena_alloc(&b->p->memory, n + m + 1);
+    memcpy(name, prefix, n);
+    memcpy(name + n, suffix, m); /* thousands of names: printf takes a tenth of building */
+    return name;
 }
 
 int s4d_add_storage(struct s4d_builder *b, const char *name, int64_t bytes, enum s4d_role role,

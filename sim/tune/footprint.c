@@ -12,11 +12,20 @@
 /* Programs that differ in no more than sizes have one outline, made of short ones.
  *
  * Buffers that a bounded number of layers share are all in use between the third layer from the
- * top and the third from the bottom, and with buckets a layer's shards are added up while the next
- * computes. So six layers, none cached or all; or four that are cached and four that are not,
- * fewer where the program has fewer. An added layer comes below the top three of all, or above the
- * lower three that are cached. */
-enum { PLAIN_LAYERS = 6, TOP = 3, CACHED_LAYERS = 4, OTHER_LAYERS = 4, BOTTOM = 3 };
+ * top and the second from the bottom. So five layers, none cached or all; or three that are cached
+ * and four that are not, fewer where the program has fewer. With buckets a layer's shards are added
+ * up while the next computes, which takes one more of each. An added layer comes below the top
+ * three of all, or above the bottom of those that are cached. */
+struct depths {
+    int plain, cached, other, top, bottom;
+};
+
+static struct depths depths_of(const struct s4d_options *o)
+{
+    int more = o->gradient_reduce == S4D_REDUCE_BUCKETS;
+    return (struct depths){
+        .plain = 5 + more, .cached = 3 + more, .other = 4 + more, .top = 3, .bottom = 2 + more};
+}
 
 struct outline_key {
     int recompute;
@@ -63,10 +72,11 @@ static struct outline_key key_of(const struct s4d_footprints *f, const struct s4
     int cached = g->size[S4D_Z] == 1 ? 0 : o->cached_layers, other = f->model->num_layers - cached;
     int batches = o->global_batch / (o->micro_batch * g->size[S4D_Z] * g->size[S4D_DATA]);
     bool mixed = cached > 0 && other > 0;
+    struct depths d = depths_of(o);
     return (struct outline_key){
         .recompute = (int)o->recompute,
-        .cached = least(cached, mixed ? CACHED_LAYERS : PLAIN_LAYERS),
-        .other = least(other, mixed ? OTHER_LAYERS : PLAIN_LAYERS),
+        .cached = least(cached, mixed ? d.cached : d.plain),
+        .other = least(other, mixed ? d.other : d.plain),
         .batches = least(batches, 3),
         .x = g->size[S4D_X] > 1,
         .y = g->size[S4D_Y] > 1,
@@ -96,7 +106,7 @@ static void build(struct s4d_program *p, const struct s4d_footprints *f,
     o.micro_batch = 1;
     o.global_batch = key->batches * g.size[S4D_Z] * g.size[S4D_DATA];
     o.cached_layers = cached;
-    S4D_ASSERT(s4d_build_list(p, &m, &g, &o, &err) == 0, "%s: %s", err.where, err.text);
+    S4D_ASSERT(s4d_build(p, &m, &g, &o, &err) == 0, "%s: %s", err.where, err.text);
 }
 
 static struct s4d_outline *make_outline(const struct s4d_footprints *f,
@@ -104,18 +114,20 @@ static struct s4d_outline *make_outline(const struct s4d_footprints *f,
                                         const struct s4d_options *options)
 {
     struct s4d_program base, longer, more;
+    struct depths d = depths_of(options);
     int layers = key->cached + key->other;
     bool mixed = key->cached > 0 && key->other > 0;
     /* Where those that are not cached are few they are as many as the program has: the others
      * grow. */
-    bool grows = key->other == 0 || (mixed && key->other < OTHER_LAYERS);
-    int at = mixed && grows ? BOTTOM : layers - TOP;
-    bool both = key->cached == CACHED_LAYERS && key->other == OTHER_LAYERS;
+    bool grows = key->other == 0 || (mixed && key->other < d.other);
+    int at = mixed && grows ? d.bottom : layers - d.top;
+    bool both = key->cached == d.cached && key->other == d.other;
     build(&base, f, key, grid, options, layers, key->cached);
     build(&longer, f, key, grid, options, layers + 1, key->cached + grows);
     if (both)
         build(&more, f, key, grid, options, layers + 1, key->cached + 1);
-    struct s4d_outline *outline = s4d_outline_make(&base, &longer, at, both ? &more : NULL, BOTTOM);
+    struct s4d_outline *outline =
+        s4d_outline_make(&base, &longer, at, both ? &more : NULL, d.bottom);
     s4d_program_free(&base);
     s4d_program_free(&longer);
     if (both)
@@ -299,9 +311,10 @@ static void add_depth(struct depth *d, const struct kind_size *kind, double coun
 
 /* The outline's rows for a model of so many layers: as many cached as in the outline, and for one
  * more that is cached. */
-static struct sized make_sized(const struct s4d_footprint_rows *r, const struct s4d_outline *o)
+static struct sized make_sized(const struct s4d_footprint_rows *r, const struct s4d_outline *o,
+                               int cached)
 {
-    struct sized s = {.outline = o, .n = o->n_rows, .cached = CACHED_LAYERS};
+    struct sized s = {.outline = o, .n = o->n_rows, .cached = cached};
     double more = r->f->model->num_layers - o->layers;
     s.base = s4d_calloc((size_t)o->n_rows, sizeof *s.base);
     s.slope = s4d_calloc((size_t)o->n_rows, sizeof *s.slope);
@@ -323,7 +336,7 @@ static const struct sized *sized_of(struct s4d_footprint_rows *r, const struct s
     for (int i = 0; i < r->n; i++)
         if (r->sized[i].outline == o)
             return &r->sized[i];
-    struct sized s = make_sized(r, o);
+    struct sized s = make_sized(r, o, depths_of(options).cached);
     s4d_push(r->sized, r->n, r->cap, s);
     return &r->sized[r->n - 1];
 }

@@ -14,7 +14,7 @@
 #include "sim/tune/counts.h"
 
 /* Added for packing, a part of what is not persistent. */
-#define S4D_PACKING 0.048
+#define S4D_PACKING 0.0495
 /* Models with fewer layers are planned instead: the plan of so short a program is quick. */
 enum { S4D_FOOTPRINT_LAYERS = 12 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/order.h" /* for: struct s4d_clocks */
+
 const char *s4d_without_layer(const char *name)
 {
     static const char prefix[] = "layers.";
@@ -87,7 +89,7 @@ static int find_kind(struct s4d_outline *o, const struct s4d_storage_kind *kind)
 
 /* --- one program's lives -------------------------------------------------------------------- */
 
-enum { KINDS = 96 };
+enum { KINDS = 64 };
 
 struct lives {
     const struct s4d_program *p;
@@ -101,9 +103,32 @@ static bool is_counted(const struct s4d_storage *s)
     return s->place == S4D_DEVICE && !s->persistent && strcmp(s->name, "norm.gathered") != 0;
 }
 
+/* The op of the compute stream from which on that stream knows this storage's uses to have ended:
+ * a reduce-scatter holds its input until something waits for it. n_ops: never in this list. */
+static int released(const struct lives *l, const struct s4d_clocks *clocks, const int *position,
+                    int storage)
+{
+    const struct s4d_program *p = l->p;
+    for (int op = l->last[storage] + 1; op < p->n_ops; op++) {
+        const int *clock = &clocks->clock[(size_t)op * S4D_STREAMS];
+        bool after = p->ops[op].stream == S4D_STREAM_COMPUTE;
+        for (int s = 0; s < S4D_STREAMS && after; s++)
+            after = s == S4D_STREAM_COMPUTE || position[s] < 0 || clock[s] > position[s];
+        if (after)
+            return op;
+    }
+    return p->n_ops;
+}
+
+/* From the first use to the op before the release. */
 static void find_lives(struct lives *l)
 {
     const struct s4d_program *p = l->p;
+    struct s4d_clocks clocks = s4d_clocks_make(p);
+    size_t cells = (size_t)p->n_storages * S4D_STREAMS;
+    int *position = s4d_malloc(cells * sizeof(int)); /* of the last use; -1: none */
+    for (size_t i = 0; i < cells; i++)
+        position[i] = -1;
     for (int i = 0; i < p->n_storages; i++)
         l->first[i] = -1;
     for (int op = 0; op < p->n_ops; op++)
@@ -114,7 +139,13 @@ static void find_lives(struct lives *l)
             int s = p->tensors[tensor].storage;
             l->first[s] = l->first[s] < 0 ? op : l->first[s];
             l->last[s] = op;
+            position[(size_t)s * S4D_STREAMS + p->ops[op].stream] = p->ops[op].position;
         }
+    for (int i = 0; i < p->n_storages; i++)
+        if (l->kind[i] >= 0 && l->first[i] >= 0 && p->ops[l->last[i]].stream != S4D_STREAM_COMPUTE)
+            l->last[i] = released(l, &clocks, position + (size_t)i * S4D_STREAMS, i) - 1;
+    s4d_clocks_free(&clocks);
+    free(position);
 }
 
 static bool same_group(const struct s4d_label *a, const struct s4d_label *b)

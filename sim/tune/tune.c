@@ -91,6 +91,11 @@ void s4d_tune_simulate(const struct s4d_space *s, struct s4d_tuned *list, int n,
     free(p.error);
 }
 
+bool s4d_tuned_died(const struct s4d_tuned *t)
+{
+    return t->fault.exit != S4D_EXIT_OK && strcmp(t->fault.where, s4d_memory_fault) != 0;
+}
+
 int s4d_tune_order(struct s4d_tuned *list, int n)
 {
     int best = -1;

@@ -28,6 +28,9 @@ struct s4d_tune_watch {
 };
 void s4d_tune_simulate(const struct s4d_space *s, struct s4d_tuned *list, int n, int workers,
                        const struct s4d_tune_watch *watch);
+/* Its worker ended without a result; else a fault says that its plan does not fit, where the closed
+ * form took it to. */
+bool s4d_tuned_died(const struct s4d_tuned *t);
 /* What simulating one of them takes. */
 struct s4d_simulation s4d_tune_simulation(const struct s4d_space *s, const struct s4d_choice *c);
 
