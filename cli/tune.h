@@ -21,6 +21,8 @@ struct s4d_tuning {
 json_t *s4d_tune_record(const struct s4d_tuning *t);
 /* The first `top` of the ranking and all that were simulated, a line each; the verdict. */
 void s4d_tune_print(const struct s4d_tuning *t, int top, FILE *out);
+/* Those simulated as a table (TSV), a line each. 0, or -1 (exit 74). */
+int s4d_tune_write(const struct s4d_tuning *t, const char *file, struct s4d_error *err);
 /* Strong scaling: a line for each of an array of records. */
 void s4d_tune_print_scaling(const json_t *records, FILE *out);
 

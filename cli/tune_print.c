@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ json_t *s4d_tune_record(const struct s4d_tuning *t)
 {
     const struct s4d_space *s = &t->space;
     const struct s4d_ranking *r = &t->ranking;
-    double correlation = s4d_tune_correlation(t->tuned, t->n);
+    double correlation = s4d_tune_correlation(t->tuned, t->n, S4D_TUNE_ESTIMATE);
     json_t *all = json_array();
     for (int i = 0; i < t->n; i++)
         json_array_append_new(all, choice_record(&t->tuned[i]));
@@ -97,6 +98,45 @@ static void print_rows(const struct s4d_tuning *t, int top, FILE *out)
     }
 }
 
+/* How the published model ranks them, whose every term is communication. */
+static void print_published(const struct s4d_tuning *t, FILE *out)
+{
+    double tables = s4d_tune_correlation(t->tuned, t->n, S4D_TUNE_PUBLISHED),
+           links = s4d_tune_correlation(t->tuned, t->n, S4D_TUNE_LINKS);
+    if (isnan(links))
+        return;
+    fprintf(out, "\n# of the communication model of arXiv 2502.08145 and simulation: ");
+    if (!isnan(tables))
+        fprintf(out, "%.3f with its authors' bandwidths, ", tables);
+    fprintf(out, "%.3f with those of the links", links);
+}
+
+int s4d_tune_write(const struct s4d_tuning *t, const char *file, struct s4d_error *err)
+{
+    FILE *out = fopen(file, "w");
+    if (!out)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    fprintf(out,
+            "# machine %s  workload %s  gpus %d  global batch %d\nrank\tgrid\tmicro_batch\t"
+            "recompute\tcached_layers\tmodel_s\tsimulated_s\tsimulated_rank\tpublished_s\t"
+            "links_s\n",
+            t->space.machine->name, t->space.workload->model.name, t->space.gpus,
+            t->space.options.global_batch);
+    for (int i = 0; i < t->n; i++) {
+        const struct s4d_tuned *u = &t->tuned[i];
+        char grid[64];
+        if (u->time_s >= 0)
+            fprintf(out, "%d\t%s\t%d\t%s\t%d\t%.6g\t%.6g\t%d\t%.6g\t%.6g\n", u->rank,
+                    s4d_grid_text(&u->choice.grid, grid, sizeof grid), u->choice.micro_batch,
+                    s4d_recompute_names[u->choice.recompute], u->choice.cached_layers,
+                    u->choice.estimate_s, u->time_s, u->simulated_rank, u->published_s, u->links_s);
+    }
+    bool bad = ferror(out) != 0;
+    return fclose(out) != 0 || bad
+               ? s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno))
+               : 0;
+}
+
 /* The fastest against the one that the model ranks first, and against the second fastest. */
 static void print_verdict(const struct s4d_tuning *t, FILE *out)
 {
@@ -114,11 +154,12 @@ static void print_verdict(const struct s4d_tuning *t, FILE *out)
     if (best->rank != t->tuned[0].rank && t->tuned[0].time_s >= 0)
         fprintf(out, ", %.1f %% faster than the model's first",
                 100 * (t->tuned[0].time_s / best->time_s - 1));
-    double correlation = s4d_tune_correlation(t->tuned, t->n);
+    double correlation = s4d_tune_correlation(t->tuned, t->n, S4D_TUNE_ESTIMATE);
     if (!isnan(correlation))
         fprintf(out,
                 "\n# rank correlation of model and simulation (Spearman), %d configurations: %.3f",
                 t->n, correlation);
+    print_published(t, out);
     fprintf(out, "\n");
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/isolate.h"
 #include "sim/simulate_one.h"
+#include "sim/tune/estimate.h"
 #include "support/memory.h"
 #include "support/statistics.h"
 
@@ -23,7 +24,12 @@ int s4d_tune_pick(const struct s4d_ranking *r, int k, int variants, struct s4d_t
     int n = 0, cap = 0;
     *list = NULL;
     for (int i = 0; i < r->n && n < k; i++) {
-        struct s4d_tuned t = {.choice = r->v[i], .rank = i + 1, .time_s = -1, .memory_bytes = -1};
+        struct s4d_tuned t = {.choice = r->v[i],
+                              .rank = i + 1,
+                              .time_s = -1,
+                              .memory_bytes = -1,
+                              .published_s = NAN,
+                              .links_s = NAN};
         if (variants >= r->n || times_picked(*list, n, &t.choice.grid) < variants)
             s4d_push(*list, n, cap, t);
     }
@@ -114,18 +120,48 @@ int s4d_tune_order(struct s4d_tuned *list, int n)
     return best;
 }
 
-double s4d_tune_correlation(const struct s4d_tuned *list, int n)
+static double model_s(const struct s4d_tuned *t, enum s4d_tune_model model)
+{
+    return model == S4D_TUNE_ESTIMATE    ? t->choice.estimate_s
+           : model == S4D_TUNE_PUBLISHED ? t->published_s
+                                         : t->links_s;
+}
+
+double s4d_tune_correlation(const struct s4d_tuned *list, int n, enum s4d_tune_model model)
 {
     size_t most = (size_t)(n > 0 ? n : 1);
     double *x = s4d_malloc(most * sizeof *x), *y = s4d_malloc(most * sizeof *y);
     int m = 0;
     for (int i = 0; i < n; i++)
-        if (list[i].time_s >= 0) {
-            x[m] = list[i].choice.estimate_s;
+        if (list[i].time_s >= 0 && !isnan(model_s(&list[i], model))) {
+            x[m] = model_s(&list[i], model);
             y[m++] = list[i].time_s;
         }
     double r = s4d_rank_correlation(x, y, m);
     free(x);
     free(y);
     return r;
+}
+
+int s4d_tune_published(const struct s4d_space *s, struct s4d_tuned *list, int n,
+                       struct s4d_error *err)
+{
+    struct s4d_estimator e = {s->machine, &s->workload->model,
+                              s4d_wires_create(s->machine, s->gpus, err)};
+    const struct s4d_published_machine *table = s4d_published_machine_find(s->machine->name);
+    int rc = e.wires ? 0 : -1;
+    for (int i = 0; i < n && rc == 0; i++) {
+        const struct s4d_grid *grid = &list[i].choice.grid;
+        struct s4d_options o = s4d_choice_options(s, &list[i].choice);
+        struct s4d_counts counts;
+        rc = s4d_counts_create(&counts, e.model, grid, &o, err);
+        if (rc != 0)
+            break;
+        list[i].links_s = s4d_estimate_published(&e, &counts, grid, &o, NULL).total_s;
+        if (table)
+            list[i].published_s = s4d_estimate_published(&e, &counts, grid, &o, table).total_s;
+        s4d_counts_free(&counts);
+    }
+    s4d_wires_free(e.wires);
+    return rc;
 }

@@ -13,11 +13,19 @@ struct s4d_tuned {
     int simulated_rank;          /* by time, from 1, among those simulated; 0: not simulated */
     double time_s, memory_bytes; /* simulated iteration, memory by its plan */
     struct s4d_error fault;      /* exit 0: none */
+    /* Communication by the published model (sim/tune/published.h): with its authors' tables (NAN
+     * where they have no such group, or not this machine), and with the machine's links. */
+    double published_s, links_s;
 };
 
 /* The best k of the ranking with no more than `variants` of one grid: *list (the caller frees it),
  * in the ranking's order. Returns how many. */
 int s4d_tune_pick(const struct s4d_ranking *r, int k, int variants, struct s4d_tuned **list);
+
+/* Fills in published_s and links_s of the list. 0, or -1: a machine that cannot be laid out (65).
+ */
+int s4d_tune_published(const struct s4d_space *s, struct s4d_tuned *list, int n,
+                       struct s4d_error *err);
 
 /* Simulates those of the list without a time, `workers` at once, each in its own process. finished
  * is told of each as it ends, with the result where there is no fault. A worker that dies is the
@@ -36,7 +44,9 @@ struct s4d_simulation s4d_tune_simulation(const struct s4d_space *s, const struc
 
 /* Sets the ranks by time (equal ones by estimate). Returns the index of the fastest, -1: none. */
 int s4d_tune_order(struct s4d_tuned *list, int n);
-/* Spearman's rank correlation of estimates and times of those simulated; NAN for fewer than two. */
-double s4d_tune_correlation(const struct s4d_tuned *list, int n);
+/* Spearman's rank correlation of a model's times and the simulated ones, of those that have both;
+ * NAN for fewer than two. */
+enum s4d_tune_model { S4D_TUNE_ESTIMATE, S4D_TUNE_PUBLISHED, S4D_TUNE_LINKS };
+double s4d_tune_correlation(const struct s4d_tuned *list, int n, enum s4d_tune_model model);
 
 #endif

@@ -157,3 +157,17 @@ large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --si
         --explain --json > "$dir/out"
     [ "$(field "['explain']['model']['terms'][2]['published_s']" < "$dir/out")" = None ]
 }
+
+@test "tune --plot draws model against simulation, with a table" {
+    tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 6 --plot "$dir/p" > "$dir/out"
+    [ "$(wc -l < "$dir/p.tsv")" -eq 8 ]
+    [ "$(awk -F'\t' 'NR > 2 { print NF }' "$dir/p.tsv" | sort -u)" = 10 ]
+    for kind in png svg pdf; do [ -s "$dir/p.$kind" ]; done
+    grep -q '^# of the communication model of arXiv 2502.08145 and simulation: ' "$dir/out"
+    refuses 64 "--plot" "one number of GPUs" -- tune --machine perlmutter --workload gpt-tiny --gpus 4,8 \
+        --global-batch 16 --plot "$dir/q"
+    # No tables of the paper's authors for this machine: the points of the links alone.
+    tune --machine "$one_line" --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 6 --plot "$dir/q" > "$dir/out"
+    [ -s "$dir/q.png" ]
+    ! grep -q "authors' bandwidths" "$dir/out"
+}

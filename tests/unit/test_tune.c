@@ -260,7 +260,7 @@ static void test_best_twenty(void **state)
     s4d_tune_simulate(&c.space, list, n, 2, &watch);
     assert_int_equal(times, n);
     int best = s4d_tune_order(list, n);
-    double correlation = s4d_tune_correlation(list, n);
+    double correlation = s4d_tune_correlation(list, n, S4D_TUNE_ESTIMATE);
     print_message("%d configurations; rank correlation %.4f; the fastest is %d in the ranking\n", n,
                   correlation, list[best].rank);
     assert_int_equal(list[best].simulated_rank, 1);
