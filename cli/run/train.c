@@ -60,6 +60,11 @@ static const struct s4d_option options[] = {
            "who drives collectives while a rank computes: itself between panels of a matrix "
            "product, a thread (default), nobody"),
     FLAG("tf32", tf32, "of cuda: products of f32 matrices round them to tf32, for tensor cores"),
+    CHOICE("gemm-tuning", "off|cached|full", gemm_tuning, s4d_gemm_tuning_names,
+           "of cuda: multiply as the matrices lie, or turn some first where that was faster: as the "
+           "cache says, or measured where it does not"),
+    TEXT("gemm-cache", "FILE", gemm_cache,
+         "of --gemm-tuning; default ~/.cache/scale4d/gemm-tuning.tsv"),
     FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
     {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
@@ -135,6 +140,8 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
                                           .threads = c->threads,
                                           .progress = c->progress,
                                           .tf32 = c->tf32,
+                                          .gemm_tuning = c->gemm_tuning,
+                                          .gemm_cache = c->gemm_cache,
                                           .synchronous = c->check_finite};
     if (t->backend->open(&t->device, &t->program, &options, err))
         return -1;

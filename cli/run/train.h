@@ -16,8 +16,8 @@
 
 struct s4d_train_config {
     int backend;
-    char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients;
-    int token_type, iterations, warmup, seed, threads, progress;
+    char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache;
+    int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
     double timeout_s;
     bool json, check_finite, list_backends, tf32;
     struct s4d_schedule_options schedule;

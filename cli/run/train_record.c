@@ -177,6 +177,30 @@ static void add_losses(json_t *record, const struct s4d_train *t, int completed)
     json_object_set_new(record, "grad_norm", norm);
 }
 
+/* How products were multiplied where that could be chosen, and what it gained: the time as the
+ * matrices lie over the time of the choice. */
+static void add_tuning(json_t *record, const struct s4d_train *t)
+{
+    if (!t->backend->choices)
+        return;
+    const struct s4d_gemm_choices *c = t->backend->choices(&t->device);
+    json_t *list = json_array();
+    for (int i = 0; i < c->n; i++) {
+        const struct s4d_gemm_choice *v = &c->v[i];
+        json_array_append_new(
+            list,
+            json_pack("{s:I, s:I, s:I, s:b, s:b, s:s, s:s, s:s, s:f, s:f}", "m",
+                      (json_int_t)v->of.m, "n", (json_int_t)v->of.n, "k", (json_int_t)v->of.k,
+                      "transpose_a", v->of.transpose_a, "transpose_b", v->of.transpose_b, "type",
+                      s4d_type_names[v->of.type], "d_type", s4d_type_names[v->of.d_type], "variant",
+                      s4d_gemm_variant_names[v->variant], "time_s", v->t_s[v->variant], "gain",
+                      v->t_s[0] / v->t_s[v->variant]));
+    }
+    json_object_set_new(record, "gemm_tuning",
+                        json_string(s4d_gemm_tuning_names[t->config->gemm_tuning]));
+    json_object_set_new(record, "gemm_choices", list);
+}
+
 static double get(const json_t *record, const char *key)
 {
     const json_t *v = json_object_get(record, key);
@@ -231,9 +255,10 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     int rc = 0;
     json_t *record = json_pack("{s:s}", "kind", "train");
     json_t *provenance = s4d_provenance(t->argc, t->argv);
-    json_object_set_new(provenance, "blas", json_string(s4d_host_blas()));
+    json_object_set_new(provenance, "blas", json_string(t->backend->about()));
     json_object_set_new(record, "model_version", json_string(s4d_model_version));
     add_inputs(record, t);
+    add_tuning(record, t);
     add_times(record, t, times);
     add_losses(record, t, completed);
     json_object_set_new(record, "completed", json_integer(completed));

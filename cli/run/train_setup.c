@@ -21,6 +21,9 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
                         t->backend->name, t->backend->absent);
     if (c->tf32 && strcmp(t->backend->name, "cuda") != 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--tf32", "--backend %s has none", t->backend->name);
+    if (c->gemm_tuning != S4D_TUNING_OFF && strcmp(t->backend->name, "cuda") != 0)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none",
+                        t->backend->name);
     if (c->save_gradients && c->iterations == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--save-gradients",
                         "--iterations 0 computes no gradients");

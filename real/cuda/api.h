@@ -3,15 +3,16 @@
  * other file of the project makes any.
  *
  *   CUDA runtime (12 and later)
- *     cudaGetDeviceCount cudaSetDevice cudaDeviceGetPCIBusId cudaDriverGetVersion
- *     cudaRuntimeGetVersion cudaMemGetInfo cudaDeviceGetStreamPriorityRange
+ *     cudaGetDeviceCount cudaSetDevice cudaGetDevice cudaGetDeviceProperties
+ *     cudaDeviceGetPCIBusId cudaDriverGetVersion cudaRuntimeGetVersion
+ *     cudaMemGetInfo cudaDeviceGetStreamPriorityRange
  *     cudaMalloc cudaFree cudaHostAlloc cudaFreeHost cudaMemsetAsync cudaMemcpy2DAsync
  *     cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent
  *     cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventElapsedTime
  *     cudaLaunchKernel cudaLaunchHostFunc cudaGetErrorName cudaGetErrorString
  *   cuBLAS
  *     cublasCreate cublasDestroy cublasSetStream cublasSetWorkspace cublasSetMathMode
- *     cublasGemmStridedBatchedEx cublasGetStatusString
+ *     cublasGemmStridedBatchedEx cublasGetVersion cublasGetStatusString
  *   NCCL (2.18 and later)
  *     ncclGetVersion ncclGetUniqueId ncclCommInitRankConfig ncclCommSplit ncclCommGetAsyncError
  *     ncclCommDestroy ncclCommAbort ncclAllReduce ncclAllGather ncclReduceScatter

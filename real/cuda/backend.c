@@ -8,6 +8,8 @@ static int open_cuda(struct s4d_device *device, const struct s4d_program *progra
     struct s4d_cuda_options cuda = {.comm = options->comm,
                                     .tokens = options->tokens,
                                     .tf32 = options->tf32,
+                                    .gemm_tuning = (enum s4d_gemm_tuning)options->gemm_tuning,
+                                    .gemm_cache = options->gemm_cache,
                                     .synchronous = options->synchronous};
     return s4d_cuda_open(device, program, &cuda, err);
 }
@@ -19,4 +21,5 @@ const struct s4d_backend s4d_backend_cuda = {
     .open = open_cuda,
     .describe = s4d_cuda_describe,
     .completed = s4d_cuda_completed,
+    .choices = s4d_cuda_choices,
 };

@@ -135,8 +135,7 @@ static int prepare(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_e
     return 0;
 }
 
-/* Types and shapes of an op's operands, without data. */
-static struct s4d_call outline(const struct s4d_program *p, const struct s4d_op *op)
+struct s4d_call s4d_cuda_outline(const struct s4d_program *p, const struct s4d_op *op)
 {
     struct s4d_call call = {.op = op};
     for (int k = 0; k < s4d_op_kinds[op->kind].n_operands; k++) {
@@ -144,7 +143,8 @@ static struct s4d_call outline(const struct s4d_program *p, const struct s4d_op 
             continue;
         const struct s4d_tensor *t = &p->tensors[op->operand[k].tensor];
         struct s4d_buffer *b = &call.operand[k];
-        *b = (struct s4d_buffer){NULL, t->type, 1, t->shape[t->dims - 1], 0};
+        *b = (struct s4d_buffer){NULL, t->type, 1, t->shape[t->dims - 1],
+                                 t->dims > 1 ? t->stride[t->dims - 2] : t->shape[t->dims - 1]};
         for (int d = 0; d < t->dims - 1; d++)
             b->rows *= t->shape[d];
     }
@@ -163,6 +163,7 @@ int s4d_cuda_compute_open(struct s4d_cuda *c, struct s4d_error *err)
                                      .launch = launch,
                                      .multiply = multiply,
                                      .rotary_table = rotary_table,
+                                     .variant = s4d_cuda_variant,
                                      .f64 = c->program->options.precision == S4D_F64,
                                      .tile_bytes = S4D_CUDA_TILE_BYTES};
     /* Sums of 16-bit products stay in fp32, those over parts of k too. */
@@ -173,12 +174,17 @@ int s4d_cuda_compute_open(struct s4d_cuda *c, struct s4d_error *err)
         S4D_CUBLAS(err, cublasSetMathMode, c->cublas,
                    CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION))
         return -1;
+    return 0;
+}
+
+int s4d_cuda_compute_plan(struct s4d_cuda *c, struct s4d_error *err)
+{
     for (int i = 0; i < c->program->n_ops; i++) {
         const struct s4d_op *op = &c->program->ops[i];
         struct s4d_call call;
         if (!is_computed(op))
             continue;
-        call = outline(c->program, op);
+        call = s4d_cuda_outline(c->program, op);
         if (prepare(c, &call, err))
             return -1;
     }
@@ -196,6 +202,7 @@ void s4d_cuda_compute_close(struct s4d_cuda *c)
     for (int i = 0; i < c->n_tables; i++)
         S4D_CUDA(NULL, cudaFree, c->tables[i].data);
     free(c->tables);
+    s4d_gemm_choices_free(&c->choices);
 }
 
 int s4d_cuda_compute(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err)

@@ -201,6 +201,10 @@ int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
              s4d_cuda_compute_open(c, err);
     rc = s4d_cuda_agree(c, rc ? -1 : 0, err);
     if (!rc)
+        rc = s4d_cuda_tune(c, err);
+    if (!rc)
+        rc = s4d_cuda_agree(c, s4d_cuda_compute_plan(c, err), err);
+    if (!rc)
         rc = s4d_cuda_groups_open(c, err);
     /* One zero of time for all ranks; on several nodes it is off by the barrier's skew. */
     MPI_Barrier(options->comm);
@@ -223,6 +227,11 @@ void s4d_cuda_describe(const struct s4d_device *device, char *text, int size)
 int64_t s4d_cuda_completed(const struct s4d_device *device)
 {
     return s4d_position_completed(&((const struct s4d_cuda *)device->self)->position);
+}
+
+const struct s4d_gemm_choices *s4d_cuda_choices(const struct s4d_device *device)
+{
+    return &((const struct s4d_cuda *)device->self)->choices;
 }
 
 const char *s4d_cuda_libraries(void)

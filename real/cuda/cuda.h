@@ -10,13 +10,16 @@
 #include <mpi.h>
 
 #include "real/device.h"
+#include "real/gemm_tuning.h"
 #include "real/tokens.h"
 
 struct s4d_cuda_options {
     MPI_Comm comm; /* its rank r is the program's rank r */
     struct s4d_token_source tokens;
-    bool tf32;              /* products of f32 matrices on tensor cores, with 10 bits of mantissa */
-    bool synchronous;       /* every op has completed before the next is enqueued */
+    bool tf32;        /* products of f32 matrices on tensor cores, with 10 bits of mantissa */
+    bool synchronous; /* every op has completed before the next is enqueued */
+    enum s4d_gemm_tuning gemm_tuning;
+    const char *gemm_cache; /* its file; NULL: s4d_gemm_cache_file's */
     double group_timeout_s; /* until communicators must have formed; 0: 300 s */
 };
 
@@ -29,6 +32,9 @@ int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
 /* Of any thread: as s4d_host_describe and s4d_host_completed. */
 void s4d_cuda_describe(const struct s4d_device *device, char *text, int size);
 int64_t s4d_cuda_completed(const struct s4d_device *device);
+
+/* How the program's products are multiplied, where that was tuned. */
+const struct s4d_gemm_choices *s4d_cuda_choices(const struct s4d_device *device);
 
 /* Versions of the libraries, in a buffer of its own. */
 const char *s4d_cuda_libraries(void);

@@ -43,6 +43,7 @@ struct s4d_cuda {
     cublasHandle_t cublas;
     void *workspace;
     struct s4d_cuda_work work;
+    struct s4d_gemm_choices choices; /* the same on all ranks */
     int64_t scratch_bytes;
     struct s4d_cuda_table {
         union s4d_constants c;
@@ -83,8 +84,16 @@ void s4d_cuda_memory_close(struct s4d_cuda *c);
 
 /* compute.c: cuBLAS, launches, what they keep on the device. */
 int s4d_cuda_compute_open(struct s4d_cuda *c, struct s4d_error *err);
+int s4d_cuda_compute_plan(struct s4d_cuda *c, struct s4d_error *err); /* what the ops need */
 void s4d_cuda_compute_close(struct s4d_cuda *c);
 int s4d_cuda_compute(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err);
+
+/* Types and shapes of an op's operands, without data. */
+struct s4d_call s4d_cuda_outline(const struct s4d_program *program, const struct s4d_op *op);
+
+/* tune.c: collective, before scratch is planned; and what was chosen for a product. */
+int s4d_cuda_tune(struct s4d_cuda *c, struct s4d_error *err);
+int s4d_cuda_variant(void *self, const struct s4d_cuda_product *product);
 
 /* groups.c: NCCL. */
 int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err);
@@ -95,6 +104,8 @@ int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct 
 /* select.c: a GPU of its own for this rank; and the same outcome on all ranks, rc and *err being
  * this rank's. A rank that only gave up because another did has rc -2. */
 int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err);
+enum { S4D_CUDA_NAME = 256 };
+int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err); /* "NVIDIA H200" */
 int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err);
 
 /* streams.c */

@@ -54,6 +54,17 @@ static int count_gpus(int *count, struct s4d_error *err)
                          "system's options choose among them");
 }
 
+int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err)
+{
+    struct cudaDeviceProp properties;
+    int device = 0;
+    if (S4D_CUDA(err, cudaGetDevice, &device) ||
+        S4D_CUDA(err, cudaGetDeviceProperties, &properties, device))
+        return -1;
+    snprintf(name, S4D_CUDA_NAME, "%.255s", properties.name);
+    return 0;
+}
+
 /* This rank's GPU, and its address on the node's bus. */
 static int choose(int local_rank, char *pci, struct s4d_error *err)
 {

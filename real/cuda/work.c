@@ -4,7 +4,14 @@
 
 #include <math.h>
 
-enum { STAGES = 3, MOST_BLOCKS = 4096, MOST_THREADS = 256, BLOCK_THREADS = 512, WARP = 32 };
+enum {
+    STAGES = 3,
+    MOST_BLOCKS = 4096,
+    MOST_THREADS = 256,
+    BLOCK_THREADS = 512,
+    WARP = 32,
+    ALIGNED = 256
+};
 
 /* Kernels that run one after the other, up to the first NULL. */
 static const struct s4d_cuda_kernel *const stages[S4D_OP_KINDS][STAGES] = {
@@ -57,6 +64,13 @@ static unsigned at_most(int64_t n, int64_t limit)
     return (unsigned)(n < 1 ? 1 : n < limit ? n : limit);
 }
 
+unsigned s4d_cuda_shared_bytes(const struct s4d_cuda_kernel *k, unsigned threads)
+{
+    unsigned bytes = k->span == S4D_SPAN_TILES ? (unsigned)k->bytes : threads * (unsigned)k->bytes;
+    /* adamw keeps two numbers there */
+    return bytes > 0 && bytes < 2 * sizeof(double) ? 2 * (unsigned)sizeof(double) : bytes;
+}
+
 struct s4d_cuda_shape s4d_cuda_shape_of(const struct s4d_cuda_kernel *k,
                                         const struct s4d_cuda_args *a)
 {
@@ -72,6 +86,11 @@ struct s4d_cuda_shape s4d_cuda_shape_of(const struct s4d_cuda_kernel *k,
         s.grid_x = at_most(up(units, s.threads), MOST_BLOCKS);
         s.grid_y = at_most(k->span == S4D_SPAN_ELEMENTS ? b->rows : a->parts, UINT16_MAX);
         break;
+    case S4D_SPAN_TILES:
+        s.grid_x = at_most(up(b->cols, S4D_CUDA_TILE), INT32_MAX);
+        s.grid_y = at_most(up(b->rows, S4D_CUDA_TILE), UINT16_MAX);
+        s.threads = MOST_THREADS;
+        break;
     case S4D_SPAN_PARTS:
         s.grid_x = at_most(a->parts, INT32_MAX);
         s.threads = MOST_THREADS;
@@ -85,9 +104,7 @@ struct s4d_cuda_shape s4d_cuda_shape_of(const struct s4d_cuda_kernel *k,
     case S4D_SPAN_NONE:
         s4d_bug(__FILE__, __LINE__, "span", "%s covers nothing", k->name);
     }
-    s.shared_bytes = s.threads * (unsigned)k->bytes;
-    if (k->bytes > 0 && s.shared_bytes < 2 * sizeof(double)) /* adamw keeps two numbers there */
-        s.shared_bytes = 2 * sizeof(double);
+    s.shared_bytes = s4d_cuda_shared_bytes(k, s.threads);
     return s;
 }
 
@@ -142,7 +159,11 @@ static void evaluate(struct s4d_cuda_args *a, const struct s4d_call *call)
 int64_t s4d_cuda_scratch_bytes(const struct s4d_cuda_work *w, const struct s4d_call *call)
 {
     int64_t real = w->f64 ? 8 : 4, cols = call->operand[0].cols;
+    struct s4d_cuda_product p;
     switch (call->op->kind) {
+    case S4D_OP_GEMM:
+        p = s4d_cuda_product_of(call);
+        return s4d_cuda_turned_bytes(&p, w->variant ? w->variant(w->self, &p) : 0);
     case S4D_OP_NORM_BACKWARD_PARTIAL:
     case S4D_OP_RMS_BACKWARD_PARTIAL:
     case S4D_OP_COLUMN_SUM:
@@ -164,23 +185,69 @@ static struct s4d_cuda_matrix matrix_of(const struct s4d_buffer *b)
     return (struct s4d_cuda_matrix){b->data, b->type, b->stride, 0};
 }
 
+struct s4d_cuda_product s4d_cuda_product_of(const struct s4d_call *call)
+{
+    const union s4d_constants *c = &call->op->c;
+    return (struct s4d_cuda_product){.name = call->op->label.name,
+                                     .transpose_a = c->gemm.transpose_a,
+                                     .transpose_b = c->gemm.transpose_b,
+                                     .m = c->gemm.m,
+                                     .n = c->gemm.n,
+                                     .k = c->gemm.k,
+                                     .batch = 1,
+                                     .alpha = 1,
+                                     .beta = c->gemm.beta,
+                                     .a = matrix_of(&call->operand[0]),
+                                     .b = matrix_of(&call->operand[1]),
+                                     .d = matrix_of(&call->operand[2])};
+}
+
+static int64_t turned_a_bytes(const struct s4d_cuda_product *p)
+{
+    return up(p->m * p->k * s4d_type_bytes[p->a.type], ALIGNED) * ALIGNED;
+}
+
+int64_t s4d_cuda_turned_bytes(const struct s4d_cuda_product *p, int variant)
+{
+    int64_t b = up(p->k * p->n * s4d_type_bytes[p->b.type], ALIGNED) * ALIGNED;
+    return (variant & S4D_TURN_A ? turned_a_bytes(p) : 0) + (variant & S4D_TURN_B ? b : 0);
+}
+
+/* x becomes its transpose, at `to`; rows and cols are those that it lies in. */
+static int turn(const struct s4d_cuda_work *w, struct s4d_cuda_matrix *x, bool *transposed,
+                int64_t rows, int64_t cols, void *to, struct s4d_error *err)
+{
+    struct s4d_cuda_args a = {.parts = 1};
+    a.o[0] = (struct s4d_buffer){x->data, x->type, rows, cols, x->ld};
+    a.o[1] = (struct s4d_buffer){to, x->type, cols, rows, rows};
+    *x = (struct s4d_cuda_matrix){to, x->type, rows, 0};
+    *transposed = !*transposed;
+    return w->launch(w->self, &s4d_cuda_transpose, &a, err);
+}
+
+int s4d_cuda_multiply_turned(const struct s4d_cuda_work *w, struct s4d_cuda_product p, int variant,
+                             struct s4d_error *err)
+{
+    unsigned char *room = w->scratch;
+    S4D_ASSERT(p.batch == 1 || variant == 0, "%s is a batch", p.name);
+    if (variant & S4D_TURN_A) {
+        int64_t bytes = turned_a_bytes(&p);
+        if (turn(w, &p.a, &p.transpose_a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
+                 room, err))
+            return -1;
+        room += bytes;
+    }
+    if ((variant & S4D_TURN_B) && turn(w, &p.b, &p.transpose_b, p.transpose_b ? p.n : p.k,
+                                       p.transpose_b ? p.k : p.n, room, err))
+        return -1;
+    return w->multiply(w->self, &p, err);
+}
+
 static int run_gemm(const struct s4d_cuda_work *w, const struct s4d_call *call,
                     struct s4d_error *err)
 {
-    const union s4d_constants *c = &call->op->c;
-    struct s4d_cuda_product p = {.name = call->op->label.name,
-                                 .transpose_a = c->gemm.transpose_a,
-                                 .transpose_b = c->gemm.transpose_b,
-                                 .m = c->gemm.m,
-                                 .n = c->gemm.n,
-                                 .k = c->gemm.k,
-                                 .batch = 1,
-                                 .alpha = 1,
-                                 .beta = c->gemm.beta,
-                                 .a = matrix_of(&call->operand[0]),
-                                 .b = matrix_of(&call->operand[1]),
-                                 .d = matrix_of(&call->operand[2])};
-    return w->multiply(w->self, &p, err);
+    struct s4d_cuda_product p = s4d_cuda_product_of(call);
+    return s4d_cuda_multiply_turned(w, p, w->variant ? w->variant(w->self, &p) : 0, err);
 }
 
 static void check_types(const struct s4d_cuda_work *w, const struct s4d_call *call)

@@ -5,6 +5,7 @@
 #define S4D_REAL_CUDA_WORK_H
 
 #include "real/cuda/kernels/kernels.h"
+#include "real/gemm_tuning.h" /* for: variants */
 
 /* D = alpha op(A) op(B) + beta D of row-major matrices, `batch` of them, `apart` elements from one
  * to the next; ld is the stride of rows. op(A) is m x k, op(B) k x n. A and B are of one type.
@@ -36,6 +37,8 @@ struct s4d_cuda_work {
     bool f64;      /* arithmetic */
     int64_t tile_bytes; /* of attention's scores at a time; less than 64 rows of them is not done */
     const void *(*rotary_table)(void *self, const union s4d_constants *c); /* args.table */
+    /* Which matrices of a gemm are turned first (real/gemm_tuning.h); NULL: none ever. */
+    int (*variant)(void *self, const struct s4d_cuda_product *product);
 };
 
 /* Appends a gemm, an attention, or another kernel. */
@@ -44,12 +47,21 @@ int s4d_cuda_work_run(const struct s4d_cuda_work *w, const struct s4d_call *call
 /* Device memory that the op needs beside its operands, which need no data yet. */
 int64_t s4d_cuda_scratch_bytes(const struct s4d_cuda_work *w, const struct s4d_call *call);
 
+/* A product with matrices turned into scratch first. */
+int s4d_cuda_multiply_turned(const struct s4d_cuda_work *w, struct s4d_cuda_product product,
+                             int variant, struct s4d_error *err);
+int64_t s4d_cuda_turned_bytes(const struct s4d_cuda_product *product, int variant);
+struct s4d_cuda_product s4d_cuda_product_of(const struct s4d_call *call); /* of a gemm */
+
 /* Threads and blocks of a launch. */
 struct s4d_cuda_shape {
     unsigned grid_x, grid_y, threads, shared_bytes;
 };
 struct s4d_cuda_shape s4d_cuda_shape_of(const struct s4d_cuda_kernel *kernel,
                                         const struct s4d_cuda_args *args);
+
+/* Of shared memory, for so many threads. */
+unsigned s4d_cuda_shared_bytes(const struct s4d_cuda_kernel *kernel, unsigned threads);
 
 /* attention.c: parts of the above. */
 int s4d_cuda_attention(const struct s4d_cuda_work *w, const struct s4d_call *call,

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "real/device.h"
+#include "real/gemm_tuning.h"
 #include "real/tokens.h"
 
 struct s4d_backend_options {
@@ -15,7 +16,9 @@ struct s4d_backend_options {
     struct s4d_token_source tokens;
     int threads, progress; /* of host: of BLAS; enum s4d_progress_mode */
     bool tf32;             /* of cuda: products of f32 matrices may round them to tf32 */
-    bool synchronous;      /* every op has completed before the next is issued */
+    int gemm_tuning;       /* of cuda: enum s4d_gemm_tuning; and its file, NULL: the usual one */
+    const char *gemm_cache;
+    bool synchronous; /* every op has completed before the next is issued */
 };
 
 struct s4d_backend {
@@ -28,6 +31,8 @@ struct s4d_backend {
     /* Of an open device, by any thread: what this rank is doing, for messages; ops completed. */
     void (*describe)(const struct s4d_device *device, char *text, int size);
     int64_t (*completed)(const struct s4d_device *device);
+    /* How an open device multiplies; NULL: this backend has no choice. */
+    const struct s4d_gemm_choices *(*choices)(const struct s4d_device *device);
 };
 
 enum { S4D_BACKENDS = 2 };

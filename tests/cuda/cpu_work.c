@@ -12,6 +12,7 @@
 enum { CANARY = 64 };
 
 struct cpu {
+    int variant;
     enum s4d_cpu_shapes shapes;
     bool f64;
     void *table;
@@ -30,9 +31,8 @@ static int launch(void *self, const struct s4d_cuda_kernel *k, const struct s4d_
         s.grid_x = (unsigned)s4d_draw(1, 5);
         s.grid_y = s.grid_y > 1 ? (unsigned)s4d_draw(1, 5) : 1;
     }
-    unsigned shared = s.threads * (unsigned)k->bytes;
     s4d_cpu_launch(k->function[cpu->f64], a, s.grid_x, s.grid_y, s.threads,
-                   shared < 16 ? 16 : shared);
+                   s4d_cuda_shared_bytes(k, s.threads));
     return 0;
 }
 
@@ -78,13 +78,20 @@ static const void *rotary_table(void *self, const union s4d_constants *c)
     return cpu->table;
 }
 
+static int variant(void *self, const struct s4d_cuda_product *p)
+{
+    (void)p;
+    return ((const struct cpu *)self)->variant;
+}
+
 bool s4d_cpu_run(const struct s4d_call *call, enum s4d_cpu_shapes shapes, bool f64)
 {
-    struct cpu cpu = {shapes, f64, NULL};
+    struct cpu cpu = {(int)s4d_draw(0, 3), shapes, f64, NULL};
     struct s4d_cuda_work w = {.self = &cpu,
                               .launch = launch,
                               .multiply = multiply,
                               .rotary_table = rotary_table,
+                              .variant = variant,
                               .f64 = f64};
     struct s4d_error err;
     int64_t bytes = s4d_cuda_scratch_bytes(&w, call);

@@ -42,8 +42,9 @@ is_built() {
         "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --backend cuda
     [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
 }
-@test "cuda: --tf32 is its own" {
+@test "cuda: --tf32 and --gemm-tuning are its own" {
     ends 64 "--tf32: --backend host has none" -- "$run4d" "${tiny[@]}" --tf32
+    ends 64 "--gemm-tuning: --backend host has none" -- "$run4d" "${tiny[@]}" --gemm-tuning full
 }
 @test "cuda: machine code for every chip asked for, and PTX for later ones" {
     is_built || skip "built without CUDA"

@@ -39,6 +39,7 @@ enum s4d_cuda_span {
     S4D_SPAN_ROWS,     /* a block a row of operand `over` */
     S4D_SPAN_ELEMENTS, /* a thread WIDE elements of operand `over` */
     S4D_SPAN_COLUMNS,  /* a thread WIDE columns of a part of the rows of operand `over` */
+    S4D_SPAN_TILES,    /* a block S4D_CUDA_TILE rows and columns of operand `over` */
     S4D_SPAN_PARTS,    /* a block a part */
     S4D_SPAN_BLOCK,    /* one block */
     S4D_SPAN_THREAD    /* one thread */
@@ -49,11 +50,11 @@ struct s4d_cuda_kernel {
     const void *function[2]; /* arithmetic in fp32, in fp64; of one struct s4d_cuda_args */
     enum s4d_cuda_span span;
     int over;       /* operand */
-    int bytes;      /* of shared memory, a thread */
+    int bytes;      /* of shared memory, a thread; of tiles, a block */
     bool flattened; /* operands of consecutive rows are one row to it */
 };
 
-enum { S4D_CUDA_WIDE = 8, S4D_CUDA_PARTS = 128, S4D_CUDA_MOST_PARTS = 1024 };
+enum { S4D_CUDA_WIDE = 8, S4D_CUDA_TILE = 32, S4D_CUDA_PARTS = 128, S4D_CUDA_MOST_PARTS = 1024 };
 
 /* By file. */
 extern const struct s4d_cuda_kernel s4d_cuda_activation_forward, s4d_cuda_activation_backward,
@@ -72,6 +73,8 @@ extern const struct s4d_cuda_kernel s4d_cuda_goldfish, s4d_cuda_token_count, s4d
     s4d_cuda_loss_sum, s4d_cuda_loss_backward, s4d_cuda_loss_backward_end, s4d_cuda_loss_mean;
 extern const struct s4d_cuda_kernel s4d_cuda_squared_norm_parts, s4d_cuda_squared_norm_end,
     s4d_cuda_clip_factor, s4d_cuda_step, s4d_cuda_adamw, s4d_cuda_scale_update;
+/* x, out: out = transpose(x), of the same type. */
+extern const struct s4d_cuda_kernel s4d_cuda_transpose;
 /* softmax: scores, p, lse. Its backward: scores, dp, lse, out, d_out, p, ds. p may be scores, ds
  * may be dp. */
 extern const struct s4d_cuda_kernel s4d_cuda_softmax, s4d_cuda_softmax_backward;
