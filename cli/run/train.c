@@ -33,10 +33,6 @@
         .name = n, .argument = arg, .type = S4D_OPT_CHOICE, .offset = AT(field), .choices = list,  \
         .help = words                                                                              \
     }
-/* The default of --progress is the better one of thread and panels, as make bench measured them
- * (4 ranks on 2 cores of a shared machine, in turns, medians of 12 iterations): thread 6.9 s, none
- * 6.8 s, panels 8.4 s. Panels make matrix products slower; none, which is no worse there, leaves
- * collectives alone while a rank computes, and so hides nothing where every rank has a core. */
 /* clang-format off */
 static const struct s4d_option options[] = {
     CHOICE("backend", "host|cuda", backend, s4d_backend_names, "what computes"),

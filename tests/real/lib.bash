@@ -9,7 +9,6 @@ setup() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
     mpirun=${MPIRUN:-mpirun}
-    launch=("$mpirun")
     tiny=(train --workload gpt-tiny --global-batch 8 --precision f32)
 }
 
