@@ -16,8 +16,8 @@ struct s4d_simulation {
     const struct s4d_machine *machine;
     const struct s4d_workload *workload;
     int gpus;
-    bool grid_auto;       /* enumerate, rank by sim/tune, simulate the best ten */
-    struct s4d_grid grid; /* sizes and order; order alone where grid_auto */
+    bool grid_auto;                      /* enumerate, rank by sim/tune, simulate the best ten */
+    struct s4d_grid grid;                /* sizes and order; order alone where grid_auto */
     struct s4d_options options;          /* micro_batch 0: the largest that fits the memory */
     const struct s4d_scenario *scenario; /* where it runs, what differs there; NULL: plain */
     bool fold;
