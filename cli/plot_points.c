@@ -46,8 +46,7 @@ static int keep(struct figure *f, json_t *record, struct s4d_error *err)
 static void done(void *context, int i, json_t *record, const struct s4d_error *why)
 {
     struct figure *f = context;
-    struct s4d_error err = *why;
-    (void)i;
+    struct s4d_error err = s4d_trial_error(&f->trials.v[i], why);
     f->done++;
     if ((record == NULL || keep(f, record, &err)) && f->failed.exit == S4D_EXIT_OK)
         f->failed = err;

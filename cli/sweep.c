@@ -141,7 +141,6 @@ static json_t *find(const struct sweep *s, int i)
 static void done(void *context, int i, json_t *record, const struct s4d_error *why)
 {
     struct sweep *s = context;
-    const struct s4d_sweep_entry *e = s->trials.v[i].entry;
     s4d_progress_end();
     s->done++;
     if (record != NULL) {
@@ -150,12 +149,10 @@ static void done(void *context, int i, json_t *record, const struct s4d_error *w
         if (s4d_stop_append(&s->own, s->output, record, &err) && s->output_error.exit == 0)
             s->output_error = err;
     } else {
-        struct s4d_error shown = *why;
-        snprintf(shown.where, sizeof shown.where, "%.200s:%d: %.100s%s%.100s", e->node->file,
-                 e->node->line, e->name, why->where[0] ? ": " : "", why->where);
+        struct s4d_error shown = s4d_trial_error(&s->trials.v[i], why);
         s4d_error_print(&shown);
         s->failed++;
-        s->exit = s->exit ? s->exit : (int)why->exit;
+        s->exit = s->exit ? s->exit : (int)shown.exit;
     }
     s4d_progress("experiments", s->done, s->of);
 }

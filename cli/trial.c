@@ -316,6 +316,18 @@ int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int work
     return failed;
 }
 
+struct s4d_error s4d_trial_error(const struct s4d_trial *t, const struct s4d_error *why)
+{
+    const struct s4d_sweep_entry *e = t->entry;
+    struct s4d_error shown = *why;
+    if (shown.exit == S4D_EXIT_USAGE)
+        shown.exit = S4D_EXIT_DATA;
+    if (strncmp(why->where, e->node->file, strlen(e->node->file)) != 0)
+        snprintf(shown.where, sizeof shown.where, "%.200s:%d: %.100s%s%.100s", e->node->file,
+                 e->node->line, e->name, why->where[0] ? ": " : "", why->where);
+    return shown;
+}
+
 void s4d_trial_print(const json_t *record, FILE *out)
 {
     const json_t *e = json_object_get(record, "experiment");

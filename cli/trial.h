@@ -54,6 +54,10 @@ int s4d_trials_run(const struct s4d_trials *t, const int *which, int n, int work
                                 const struct s4d_error *err),
                    void *context);
 
+/* A trial's error for people: "FILE:LINE: NAME: " in front of where it was, and exit 65 in place of
+ * 64: what is wrong stands in a file. */
+struct s4d_error s4d_trial_error(const struct s4d_trial *t, const struct s4d_error *why);
+
 /* "gpt-5b on 512 GPUs of perlmutter, grid 1x1x32x16: 1.2 s an iteration, 80 PFLOP/s". */
 void s4d_trial_print(const json_t *record, FILE *out);
 

@@ -98,6 +98,15 @@ for line in open(sys.argv[1]): print(json.loads(line)["experiment"]["name"])' "$
     grep -q '2 simulated, 2 failed, in s.jsonl  FAILED' out
     [ "$(wc -l < s.jsonl)" -eq 2 ]
 }
+@test "sweep: GPUs that no grid divides: exit 65, as it stands in the file" {
+    experiments
+    sed -i 's/gpus: 8/gpus: 7/' s.yaml
+    status=0
+    "$s4d" sweep s.yaml > out 2> err || status=$?
+    [ "$status" -eq 65 ]
+    grep -q '^scale4d: s.yaml:5: eight overlap=all: --gpus: no 4D grid of 7 GPUs' err
+    grep -q '2 simulated, 2 failed' out
+}
 @test "sweep: a worker that dies is reported with its experiment, the others finish, exit 70" {
     experiments
     cat > s.yaml <<END
