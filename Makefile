@@ -6,6 +6,7 @@
 #: figures         every figure of paper-figures/: png, svg, pdf and report.md, into build/figures
 #: figure-NAME     one of them, by the name of its folder, as figure-weak-scaling
 #: test            all tests, also under sanitizers and with clang, and a summary
+#: test-gpu        kernels and training on this machine's NVIDIA GPU against the host's
 #: unit            the unit tests alone
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
@@ -69,7 +70,8 @@ UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
 CUDA_TEST := $(wildcard tests/cuda/*.c tests/cuda/*.cpp)
-ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+GPU_TEST := $(wildcard tests/gpu/*.c)
+ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(GPU_TEST) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
     real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
     plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
@@ -113,7 +115,7 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST)))
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(GPU_TEST)))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
 $(RUN_OBJECTS): export OMPI_CC = $(CC)
 $(RUN_OBJECTS): export MPICH_CC = $(CC)
@@ -151,6 +153,11 @@ $(BUILD)/tests/cuda_kernels: $(call object,$(CUDA_TEST)) $(CPU_KERNELS) \
     $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+
+$(BUILD)/tests/gpu_kernels: $(call object,$(GPU_TEST) tests/cuda/compare.c tests/cuda/cases.c real/gemm_tuning.c) \
+    $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(BUILD)/libtests.a $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) -Wl,-E $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 # An archive: a test links only what it uses of it (those on ranks neither cmocka nor SimGrid).
 $(BUILD)/libtests.a: $(call object,$(TEST_LIB))
@@ -195,7 +202,7 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
-real-programs: $(BUILD)/tests/cuda_kernels $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
+real-programs: $(BUILD)/tests/cuda_kernels $(BUILD)/tests/gpu_kernels $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done
 
@@ -203,6 +210,9 @@ unit: $(UNIT_PROGRAMS)
 test:
 	@.ci/deps.sh install build test
 	+@MAKE="$(MAKE)" JOBS="$(JOBS)" tests/run.sh
+
+test-gpu: all $(BUILD)/tests/gpu_kernels
+	@bats --tap tests/gpu
 
 figures: $(FIGURES:%=figure-%)
 $(FIGURES:%=figure-%): figure-%: figure-program
@@ -277,7 +287,7 @@ clean:
 help:
 	@sed -n 's/^#: /  /p' Makefile
 
-.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test figures \
+.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test test-gpu figures \
     figure-program accuracy model-validation bench compare-host man install uninstall golden format format-check deps clean \
     help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backends of libraries that are large, or that only some machines have, are loaded when they are
- * asked for: scale4d-NAME.so beside the program, or where `make install` puts it. */
+ * asked for: scale4d-NAME.so beside the program, above it, or where `make install` puts it. */
 #include "real/mpi/backend.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static char reason[1024];
 
 static void *load(const char *file)
 {
-    static const char *const folders[] = {"", "../lib/scale4d/"};
+    static const char *const folders[] = {"", "../", "../lib/scale4d/"};
     char program[1024], path[1400];
     void *library = NULL;
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);

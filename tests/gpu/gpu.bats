@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# On a machine with an NVIDIA GPU: `make test-gpu`. Not part of `make test`.
+load ../real/lib
+
+setup_file() {
+    "${BUILD:-build}/scale4d-run" train --list-backends | grep -q '^cuda *yes' || {
+        "${BUILD:-build}/scale4d-run" train --list-backends
+        return 1
+    }
+}
+
+# losses BACKEND PRECISION OPTION...: of a few iterations, one a line
+losses() {
+    ends 0 -- "$run4d" train --workload "$workload" --grid 1x1x1x1 --global-batch 8 --backend "$1" \
+        --precision "$2" --iterations 5 "${@:3}" --json
+    field "['loss']" | tr -d '[],' | tr ' ' '\n'
+}
+# alike TOLERANCE: two columns of numbers on standard input
+alike() {
+    awk -v tolerance="$1" '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= tolerance * $1)) bad = 1; n++ }
+        END { exit bad || n != 5 }'
+}
+
+@test "gpu: every kernel, product and attention as the host computes them" {
+    run "${BUILD:-build}/tests/gpu_kernels"
+    echo "$output" | grep -A2 '^not ok' || true
+    [ "$status" -eq 0 ]
+}
+@test "gpu: losses of training are the host's, in every precision" {
+    for workload in gpt-tiny llama-tiny; do
+        for precision in f32:1e-5 f64:1e-12 bf16:2e-3 f16:1e-3; do
+            losses host "${precision%:*}" > "$dir/host"
+            losses cuda "${precision%:*}" > "$dir/cuda"
+            paste "$dir/host" "$dir/cuda" | alike "${precision#*:}" || {
+                echo "$workload $precision"
+                paste "$dir/host" "$dir/cuda"
+                false
+            }
+        done
+    done
+}
+@test "gpu: tf32 and tuned products train alike" {
+    workload=gpt-tiny
+    losses host f32 > "$dir/host"
+    losses cuda f32 --tf32 --gemm-tuning full --gemm-cache "$dir/cache.tsv" > "$dir/cuda"
+    paste "$dir/host" "$dir/cuda" | alike 1e-3
+    [ "$(grep -vc '^#' "$dir/cache.tsv")" -gt 5 ]
+}
+@test "gpu: an iteration is the same twice" {
+    workload=gpt-tiny
+    losses cuda bf16 > "$dir/one"
+    losses cuda bf16 > "$dir/two"
+    cmp "$dir/one" "$dir/two"
+}
+@test "gpu: compute-sanitizer finds nothing" {
+    command -v compute-sanitizer > /dev/null || skip "no compute-sanitizer"
+    for tool in memcheck racecheck initcheck synccheck; do
+        ends 0 -- compute-sanitizer --tool $tool --error-exitcode 9 "$run4d" train --workload llama-tiny \
+            --grid 1x1x1x1 --global-batch 4 --backend cuda --precision bf16 --iterations 2
+    done
+}
