@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "schedule/program.h" /* for: s4d_streams */
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/record.h"
 #include "support/units.h" /* for: s4d_parse_int */
@@ -82,6 +83,10 @@ int s4d_explain_begin(struct s4d_explaining *e, const struct s4d_explain_options
         return s4d_fail(err, S4D_EXIT_USAGE, "--timeline-ranks", "given without --timeline");
     if (!e->any)
         return 0;
+    const struct s4d_output outputs[] = {
+        {"--links", o->links}, {"--critical-path", o->critical_path}, {"--timeline", o->timeline}};
+    if (s4d_outputs_check(outputs, 3, err))
+        return -1;
     e->about = about_text(argc, argv);
     e->wanted = (struct s4d_explain){.links = o->links,
                                      .critical_path = o->critical_path,

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "plots/links.h"
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/option.h"
 
@@ -53,15 +54,20 @@ static int links(const struct config *c, const struct s4d_texts *given, struct s
     struct s4d_links_table t = {0};
     if (given->n != 1)
         return s4d_fail(err, S4D_EXIT_USAGE, "", "expected one table of links, got %d", given->n);
-    int rc = s4d_links_read(&t, given->v[0], err);
+    char *stem = stem_of(c, given->v[0]), *data = s4d_asprintf("%s.tsv", stem);
+    int rc = s4d_file_same(data, given->v[0])
+                 ? s4d_fail(err, S4D_EXIT_USAGE, "--output", "%s is the table itself", data)
+                 : s4d_file_writable(data, err);
+    if (rc == 0)
+        rc = s4d_links_read(&t, given->v[0], err);
     if (rc == 0) {
-        char *stem = stem_of(c, given->v[0]);
         s4d_links_print(&t, stdout);
         rc = s4d_links_draw(&t, (enum s4d_links_value)c->value, stem, err);
         if (rc == 0)
             printf("# %s.png, .svg, .pdf\n", stem);
-        free(stem);
     }
+    free(stem);
+    free(data);
     s4d_links_free(&t);
     return rc;
 }

@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/stop.h"
 #include "cli/trial.h"
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/progress.h"
 #include "support/record.h"
@@ -88,7 +89,7 @@ static int name_outputs(struct sweep *s, const char *file, struct s4d_error *err
         s->output = s4d_strdup(s->config.output);
     else
         s->output = s4d_asprintf("%s.jsonl", s->stem);
-    if (strcmp(s->output, file) == 0)
+    if (s4d_file_same(s->output, file))
         return s4d_fail(err, S4D_EXIT_USAGE, "--output", "is the file of experiments itself");
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "cli/program_hash.h"
 #include "cli/stop.h"
 #include "cli/tune_run.h"
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/record.h"
 #include "support/units.h"
@@ -117,11 +118,16 @@ static int parse_gpus(const char *text, int **list, int *n, struct s4d_error *er
     return s4d_hint(err, "a number, or several with commas between them: 128,256,512");
 }
 
-static int check_plot(const struct s4d_tune_config *c, int n, struct s4d_error *err)
+static int check_outputs(const struct s4d_tune_config *c, int n, struct s4d_error *err)
 {
     if (c->plot && n > 1)
         return s4d_fail(err, S4D_EXIT_USAGE, "--plot", "draws one number of GPUs, got %d", n);
-    return 0;
+    char *table = c->plot ? s4d_asprintf("%s.tsv", c->plot) : NULL;
+    const struct s4d_output outputs[] = {{"--records", c->simulate > 0 ? c->records : NULL},
+                                         {"--plot", table}};
+    int rc = s4d_outputs_check(outputs, 2, err);
+    free(table);
+    return rc;
 }
 
 static int resolve(struct s4d_tune_config *c, struct s4d_error *err)
@@ -183,7 +189,7 @@ static int tune(struct s4d_tune_config *c, int argc, char **argv, struct s4d_err
 {
     struct s4d_tune_run t = {.c = c};
     int *gpus = NULL, n = 0;
-    if (resolve(c, err) || parse_gpus(c->gpus, &gpus, &n, err) || check_plot(c, n, err)) {
+    if (resolve(c, err) || parse_gpus(c->gpus, &gpus, &n, err) || check_outputs(c, n, err)) {
         free(gpus);
         return -1;
     }

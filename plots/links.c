@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plots/gnuplot.h"
+#include "support/file.h"
 #include "support/memory.h"
 
 const char *const s4d_links_values[] = {"mean", "peak", NULL};
@@ -20,7 +21,10 @@ enum { COLUMNS = 8, TICS = 40, PLACES = 1 << 24 };
 static int fail_at(const char *file, int line, struct s4d_error *err, const char *text)
 {
     char where[512];
-    snprintf(where, sizeof where, "%.480s:%d", file, line);
+    if (line > 0)
+        snprintf(where, sizeof where, "%.480s:%d", file, line);
+    else
+        snprintf(where, sizeof where, "%.480s", file);
     s4d_fail(err, S4D_EXIT_DATA, where, "%s", text);
     return s4d_hint(err, "scale4d simulate --links FILE writes such a table");
 }
@@ -77,6 +81,8 @@ static const char *read_row(struct s4d_links_table *t, char *line)
     return NULL;
 }
 
+enum { LINE_MOST = 64 << 10 }; /* bytes; the second may be a long command line */
+
 int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struct s4d_error *err)
 {
     *t = (struct s4d_links_table){.about = s4d_strdup("")};
@@ -85,7 +91,8 @@ int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struc
     bool headed = false;
     const char *wrong = NULL;
     int at = 0;
-    for (ssize_t n; !wrong && (n = getline(&line, &size, in)) >= 0;) {
+    errno = 0;
+    for (ssize_t n; !wrong && (n = s4d_file_line(&line, &size, LINE_MOST, in)) >= 0;) {
         at++;
         if (n > 0 && line[n - 1] == '\n')
             line[--n] = '\0';
@@ -101,8 +108,10 @@ int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struc
             wrong = strcmp(line, columns) == 0 ? NULL : "expected the head of a table of links";
         }
     }
-    if (!wrong && ferror(in))
-        wrong = "cannot be read";
+    if (!wrong && errno == EFBIG)
+        wrong = "expected lines of at most 64 KiB, found a longer one";
+    else if (!wrong && ferror(in))
+        wrong = strerror(errno);
     if (!wrong && t->n == 0)
         wrong = "holds no link";
     free(line);

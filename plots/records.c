@@ -8,11 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/file.h"
 #include "support/memory.h"
 #include "support/record.h"
 
-/* Line by line: a file of many records is larger than S4D_FILE_MAX. */
-int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
+/* Line by line: a file of many records is larger than S4D_FILE_MAX. whole: the last line counts
+ * without its newline, too. */
+static int read_lines(struct s4d_records *records, const char *file, bool whole,
+                      struct s4d_error *err)
 {
     FILE *in = fopen(file, "r");
     if (in == NULL && errno == ENOENT)
@@ -22,11 +25,12 @@ int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_e
     char *line = NULL;
     size_t size = 0;
     int rc = 0, number = 1;
-    for (ssize_t n; rc == 0 && (n = getline(&line, &size, in)) > 0; number++) {
+    errno = 0;
+    for (ssize_t n; rc == 0 && (n = s4d_file_line(&line, &size, S4D_FILE_MAX, in)) > 0; number++) {
         json_error_t why;
-        if (line[n - 1] != '\n')
+        if (line[n - 1] != '\n' && !whole)
             break; /* being written when a run ended */
-        json_t *record = json_loadb(line, (size_t)n - 1, JSON_REJECT_DUPLICATES, &why);
+        json_t *record = json_loadb(line, (size_t)n, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(record)) {
             char where[512];
             snprintf(where, sizeof where, "%.490s:%d", file, number);
@@ -36,18 +40,26 @@ int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_e
         }
         s4d_push(records->v, records->n, records->cap, record);
     }
-    if (rc == 0 && ferror(in))
+    if (rc == 0 && errno == EFBIG)
+        rc = s4d_fail(err, S4D_EXIT_DATA, file,
+                      "expected lines of at most %d MiB, found a longer one", S4D_FILE_MAX >> 20);
+    else if (rc == 0 && ferror(in))
         rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
     free(line);
     fclose(in);
     return rc;
 }
 
+int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
+{
+    return read_lines(records, file, false, err);
+}
+
 int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err)
 {
     if (access(file, R_OK) != 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read");
-    return s4d_records_read(records, file, err);
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+    return read_lines(records, file, true, err);
 }
 
 static int fail(const char *file, const char *what, struct s4d_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading whole files with a bound, and listing folders of YAML files. */
+/* Reading files with a bound, outputs that can be written, and listing folders of YAML files. */
 #include "support/file.h"
 
 #include <dirent.h>
@@ -59,6 +59,11 @@ int s4d_file_writable(const char *file, struct s4d_error *err)
     struct stat st;
     if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
         return s4d_fail(err, S4D_EXIT_OUTPUT, file, "expected a file to write, found a folder");
+    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode)) {
+        if (access(file, W_OK) == 0)
+            return 0;
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    }
     /* Tried, because permissions do not say all: not for root, not of every file system. */
     char *beside = s4d_asprintf("%s.XXXXXX", file);
     int fd = mkstemp(beside), rc = 0;
@@ -69,6 +74,68 @@ int s4d_file_writable(const char *file, struct s4d_error *err)
         rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
     free(beside);
     return rc;
+}
+
+/* Its folder's and its own name. */
+static void split_path(const char *file, char folder[PATH_MAX], const char **name)
+{
+    const char *slash = strrchr(file, '/');
+    *name = slash ? slash + 1 : file;
+    if (slash)
+        snprintf(folder, PATH_MAX, "%.*s", (int)(slash - file) + 1, file);
+    else
+        snprintf(folder, PATH_MAX, ".");
+}
+
+bool s4d_file_same(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    bool there = stat(a, &sa) == 0;
+    if (there != (stat(b, &sb) == 0) || (there && !S_ISREG(sa.st_mode)))
+        return false;
+    char folder[PATH_MAX];
+    const char *name_a = NULL, *name_b = NULL;
+    if (!there) { /* one name in one folder */
+        split_path(a, folder, &name_a);
+        bool known = stat(folder, &sa) == 0;
+        split_path(b, folder, &name_b);
+        if (!known || stat(folder, &sb) || strcmp(name_a, name_b) != 0)
+            return false;
+    }
+    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+int s4d_outputs_check(const struct s4d_output *v, int n, struct s4d_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < i && v[i].file; j++)
+            if (v[j].file && s4d_file_same(v[i].file, v[j].file)) {
+                s4d_fail(err, S4D_EXIT_USAGE, v[i].option, "'%s' is the file of %s, too", v[i].file,
+                         v[j].option);
+                return s4d_hint(err, "each would be written over the other");
+            }
+        if (v[i].file && s4d_file_writable(v[i].file, err))
+            return -1;
+    }
+    return 0;
+}
+
+ssize_t s4d_file_line(char **line, size_t *cap, size_t most, FILE *in)
+{
+    size_t n = 0;
+    for (int c = 0; c != '\n' && (c = getc_unlocked(in)) != EOF;) {
+        if (n == most) {
+            errno = EFBIG;
+            return -1;
+        }
+        if (n + 2 > *cap) {
+            *cap = *cap ? 2 * *cap : 256;
+            *line = s4d_realloc(*line, *cap);
+        }
+        (*line)[n++] = (char)c;
+        (*line)[n] = '\0';
+    }
+    return n > 0 ? (ssize_t)n : -1;
 }
 
 enum { BLOCKS = 256, BLOCK = 4096 };

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h> /* for: ssize_t */
 
 #include "support/error.h"
 
@@ -16,8 +18,21 @@ enum { S4D_FILE_MAX = 16 * 1024 * 1024 }; /* bytes */
 int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *err);
 
 /* Whether a file could be written there, asked before the work that it will hold: its folder takes
- * new files, and no folder has its name. 0, or -1 (exit 74). */
+ * new files, and no folder has its name; or it is a pipe or a device. 0, or -1 (exit 74). */
 int s4d_file_writable(const char *file, struct s4d_error *err);
+
+/* Whether two names are of one ordinary file, there or yet to be written. */
+bool s4d_file_same(const char *a, const char *b);
+
+struct s4d_output {
+    const char *option, *file; /* file: NULL where the option is not given */
+};
+/* Asked before the work that they will hold: each is writable, and none over another. 0, or -1
+ * (exit 74; 64: two are one file). */
+int s4d_outputs_check(const struct s4d_output *v, int n, struct s4d_error *err);
+
+/* getline, but a line of at most `most` bytes: of one with more -1, with errno EFBIG. */
+ssize_t s4d_file_line(char **line, size_t *cap, size_t most, FILE *in);
 
 /* A number that tells files apart without reading all of a large one: of the size and of 256 blocks
  * of 4 KiB spread over the file evenly, the first and the last included (so of every byte up to 1

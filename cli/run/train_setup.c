@@ -52,11 +52,11 @@ static int open_tokens(struct s4d_train *t, struct s4d_error *err)
 static int check_outputs(const struct s4d_train *t, struct s4d_error *err)
 {
     const struct s4d_train_config *c = t->config;
-    const char *const files[] = {c->save, c->save_gradients, c->timeline, c->record};
-    for (int i = 0; i < 4 && t->world->rank == 0; i++)
-        if (files[i] && s4d_file_writable(files[i], err))
-            return -1;
-    return 0;
+    const struct s4d_output outputs[] = {{"--save", c->save},
+                                         {"--save-gradients", c->save_gradients},
+                                         {"--timeline", c->timeline},
+                                         {"--record", c->record}};
+    return t->world->rank == 0 ? s4d_outputs_check(outputs, 4, err) : 0;
 }
 
 /* A rank's share of its node's memory, on the poorest node: what calibrate writes as memory. */

@@ -298,3 +298,33 @@ END
     echo "<system version='1'><cpu numaid='0'/></system>" > "$dir/node.xml"
     refuses 65 "node.xml" "no GPU" -- route --machine perlmutter --node "$dir/node.xml" 0 1
 }
+@test "outputs: over each other, over what is read, and where none can be written" {
+    of=(simulate --machine "$one_line" --workload gpt-tiny --gpus 4 --grid 2x2x1x1 --global-batch 4)
+    refuses 64 "--timeline" "is the file of --links" -- "${of[@]}" --links "$dir/a" --timeline "$dir/./a"
+    refuses 74 "$dir/none/a" -- "${of[@]}" --links "$dir/none/a"
+    [ ! -e "$dir/a" ]
+    "$s4d" "${of[@]}" --links "$dir/l.tsv" --timeline /dev/null --critical-path /dev/null > "$dir/out"
+    cp "$dir/l.tsv" "$dir/before"
+    refuses 64 "l.tsv is the table itself" -- links "$dir/l.tsv" --output "$dir/./l"
+    cmp "$dir/l.tsv" "$dir/before"
+    [ "$("$s4d" "${of[@]}" --links /dev/stdout | grep -c '^n[0-9.]*\.nic0\.out')" -ge 4 ]
+    refuses 64 "--plot" "is the file of --records" -- tune --machine "$one_line" --workload gpt-tiny \
+        --gpus 4 --global-batch 4 --records "$dir/t.tsv" --plot "$dir/t"
+    ln -s sweep.yaml "$dir/sweep.jsonl"
+    echo "points: [{ machine: '$one_line', workload: gpt-tiny, gpus: 4, grid: 1x1x4x1, global_batch: 4 }]" > "$dir/sweep.yaml"
+    cp "$dir/sweep.yaml" "$dir/before"
+    refuses 64 "--output" "file of experiments itself" -- sweep "$dir/sweep.yaml" --output "$dir/sweep.jsonl"
+    cmp "$dir/sweep.yaml" "$dir/before"
+}
+@test "files without an end or a newline: bounded, and no record is lost" {
+    for command in links compare validate; do
+        file=(/dev/zero)
+        [ $command = links ] || file+=(/dev/zero)
+        (ulimit -v 2000000 && refuses 65 "/dev/zero" "found a longer one" -- $command "${file[@]}")
+    done
+    "$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus 4 --grid 2x2x1x1 --global-batch 4 --json > "$dir/r"
+    printf %s "$(cat "$dir/r")" > "$dir/whole"
+    "$s4d" compare "$dir/r" "$dir/whole" | grep -q '1 compared'
+    head -c 300 "$dir/r" > "$dir/half"
+    refuses 65 "half:1" "one JSON object a line" -- compare "$dir/r" "$dir/half"
+}

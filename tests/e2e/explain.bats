@@ -91,7 +91,7 @@ END
     refuses 64 "rank 2 twice" -- simulate "${four[@]}" --timeline "$dir/t" --timeline-ranks 2,2
     refuses 64 "--timeline-ranks" -- simulate "${four[@]}" --timeline "$dir/t" --timeline-ranks 0,
     for option in links critical-path timeline; do
-        refuses 74 "cannot be written" -- simulate "${four[@]}" --$option "$dir/none/file"
+        refuses 74 "written" "No such file" -- simulate "${four[@]}" --$option "$dir/none/file"
     done
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fingerprints of files. */
+/* Fingerprints of files, outputs, lines. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,6 +67,71 @@ static void test_no_file(void **state)
     assert_non_null(strstr(err.text, "Is a directory"));
 }
 
+/* Through other names of folder and file, there or not; devices may be given twice. */
+static void test_outputs(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/scale4d-outputs-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char *a = s4d_asprintf("%s/a", folder), *b = s4d_asprintf("%s/./a", folder),
+         *c = s4d_asprintf("%s/c", folder), *none = s4d_asprintf("%s/none/a", folder);
+    struct s4d_error err;
+    for (int there = 0; there < 2; there++) {
+        const struct s4d_output two[] = {{"--links", a}, {"--x", NULL}, {"--timeline", b}};
+        assert_int_equal(s4d_outputs_check(two, 2, &err), 0);
+        assert_int_equal(s4d_outputs_check(two, 3, &err), -1);
+        assert_int_equal(err.exit, S4D_EXIT_USAGE);
+        assert_string_equal(err.where, "--timeline");
+        assert_non_null(strstr(err.text, "--links"));
+        const struct s4d_output apart[] = {{"--links", a}, {"--timeline", c}};
+        assert_int_equal(s4d_outputs_check(apart, 2, &err), 0);
+        FILE *f = fopen(a, "w");
+        assert_non_null(f);
+        fclose(f);
+    }
+    assert_int_equal(symlink(a, c), 0);
+    assert_true(s4d_file_same(a, c));
+    const struct s4d_output devices[] = {{"--links", "/dev/null"}, {"--timeline", "/dev/null"}};
+    assert_int_equal(s4d_outputs_check(devices, 2, &err), 0);
+    const struct s4d_output nowhere[] = {{"--links", none}};
+    assert_int_equal(s4d_outputs_check(nowhere, 1, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_OUTPUT);
+    unlink(c);
+    unlink(a);
+    rmdir(folder);
+    free(a);
+    free(b);
+    free(c);
+    free(none);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    fputs("one\n\n12345\nlast", f);
+    fclose(f);
+    f = fopen(file, "r");
+    assert_non_null(f);
+    char *line = NULL;
+    size_t cap = 0;
+    static const char *const expected[] = {"one\n", "\n", "12345\n", "last"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(s4d_file_line(&line, &cap, 6, f), strlen(expected[i]));
+        assert_string_equal(line, expected[i]);
+    }
+    assert_int_equal(s4d_file_line(&line, &cap, 6, f), -1);
+    rewind(f);
+    assert_int_equal(s4d_file_line(&line, &cap, 5, f), 4);
+    assert_int_equal(s4d_file_line(&line, &cap, 5, f), 1);
+    errno = 0;
+    assert_int_equal(s4d_file_line(&line, &cap, 5, f), -1);
+    assert_int_equal(errno, EFBIG);
+    fclose(f);
+    free(line);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -78,6 +144,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
