@@ -96,6 +96,7 @@ static int receive_platform(struct s4d_platform *p)
         if (!(link->name = receive_text(p)))
             return -1;
         if (s4d_platform_receive(p->socket, &link->bandwidth_Bps, sizeof(double)) ||
+            s4d_platform_receive(p->socket, &link->latency_s, sizeof(double)) ||
             receive_int(p, &shared))
             return -1;
         link->shared = shared != 0;
@@ -103,13 +104,14 @@ static int receive_platform(struct s4d_platform *p)
     return 0;
 }
 
-/* The last line that SimGrid printed, without the head of its log format "[time] [where] ". */
+/* The last line that SimGrid printed before any backtrace, without the head of its log format
+ * "[time] [where] ". */
 static void last_words(FILE *log, char *text, size_t size)
 {
     char line[512];
     text[0] = '\0';
     rewind(log);
-    while (fgets(line, sizeof line, log)) {
+    while (fgets(line, sizeof line, log) && strncmp(line, "Backtrace", 9) != 0) {
         const char *at = strrchr(line, ']');
         at = at ? at + 1 : line;
         at += strspn(at, " \t\n");
@@ -143,6 +145,8 @@ static int receive(struct s4d_platform *p, FILE *log, struct s4d_error *err)
     return -1;
 }
 
+static const double latency_most_s = 1000;
+
 static int check(const struct s4d_platform *p, const char *hosts, struct s4d_error *err)
 {
     if (p->n_hosts == 0 && hosts) {
@@ -151,12 +155,17 @@ static int check(const struct s4d_platform *p, const char *hosts, struct s4d_err
     }
     if (p->n_hosts == 0)
         return s4d_fail(err, S4D_EXIT_DATA, p->file, "no host in this platform");
-    for (int i = 0; i < p->n_links; i++)
-        if (!(p->link[i].bandwidth_Bps > 0) || isinf(p->link[i].bandwidth_Bps))
+    for (int i = 0; i < p->n_links; i++) {
+        const struct s4d_platform_link *l = &p->link[i];
+        if (!(l->bandwidth_Bps > 0) || isinf(l->bandwidth_Bps))
             return s4d_fail(err, S4D_EXIT_DATA, p->file,
-                            "link %s: expected a bandwidth above 0, "
-                            "found %g",
-                            s4d_quote(p->link[i].name).text, p->link[i].bandwidth_Bps);
+                            "link %s: expected a bandwidth above 0, found %g",
+                            s4d_quote(l->name).text, l->bandwidth_Bps);
+        if (!(l->latency_s >= 0 && l->latency_s <= latency_most_s))
+            return s4d_fail(err, S4D_EXIT_DATA, p->file,
+                            "link %s: expected a latency from 0 to %g s, found %g s",
+                            s4d_quote(l->name).text, latency_most_s, l->latency_s);
+    }
     return 0;
 }
 

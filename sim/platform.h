@@ -14,7 +14,7 @@
 
 struct s4d_platform_link {
     char *name;
-    double bandwidth_Bps;
+    double bandwidth_Bps, latency_s;
     bool shared; /* false: FATPIPE, every flow has the bandwidth to itself */
 };
 

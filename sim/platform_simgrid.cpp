@@ -58,10 +58,11 @@ void Platform::describe(int socket, const sg4::Engine &engine)
     const auto links = engine.get_all_links();
     send_int(socket, static_cast<int>(links.size()));
     for (const sg4::Link *link : links) {
-        const double bandwidth = link->get_bandwidth();
+        const double bandwidth = link->get_bandwidth(), latency = link->get_latency();
         numbers.emplace(link, static_cast<int>(numbers.size()));
         send_text(socket, link->get_name());
         s4d_platform_send(socket, &bandwidth, sizeof bandwidth);
+        s4d_platform_send(socket, &latency, sizeof latency);
         send_int(socket, link->get_sharing_policy() != sg4::Link::SharingPolicy::FATPIPE);
     }
 }

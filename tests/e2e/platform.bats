@@ -78,6 +78,16 @@ END
     refuses 65 "none.xml" "No such file" -- route --machine "$dir/none.xml" --device "$node" 0 1
     sed 's/5GBps/0GBps/' "$dir/p.xml" > "$dir/zero.xml"
     refuses 65 "link 'l'" "above 0" -- route --machine "$dir/zero.xml" --device "$node" --platform-hosts 'a*' 0 1
+    for latency in nan inf 1e10s; do
+        sed "s/1us/$latency/" "$dir/p.xml" > "$dir/late.xml"
+        refuses 65 "link 'l'" "latency from 0 to 1000 s" -- route --machine "$dir/late.xml" --device "$node" --platform-hosts 'a*' 0 1
+    done
+    cat > "$dir/few.xml" <<XML
+$head
+  <cluster id="c" prefix="n" suffix="" radical="5-1" speed="1Gf" bw="10GBps" lat="250ns" topology="TORUS" topo_parameters="2,2"/>
+</platform>
+XML
+    refuses 65 "few.xml" "number of radicals" -- route --machine "$dir/few.xml" --device "$node" 0 1
     sed 's/<link id="l"/<lnk id="l"/' "$dir/p.xml" > "$dir/bad.xml"
     refuses 65 "SimGrid does not read" "bad.xml:6" -- route --machine "$dir/bad.xml" --device "$node" 0 1
     head -n 7 "$dir/p.xml" > "$dir/cut.xml"
