@@ -138,6 +138,7 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
                                           .tf32 = c->tf32,
                                           .gemm_tuning = c->gemm_tuning,
                                           .gemm_cache = c->gemm_cache,
+                                          .first_alone = true,
                                           .synchronous = c->check_finite};
     if (t->backend->open(&t->device, &t->program, &options, err))
         return -1;

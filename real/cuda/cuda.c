@@ -57,11 +57,11 @@ static int collective(void *self, const struct s4d_call *call, int iteration, st
 static int append_copy(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
 {
     const struct s4d_buffer *from = &item->call->operand[0], *to = &item->call->operand[1];
-    size_t size = (size_t)s4d_type_bytes[from->type];
-    bool in = item->call->op->kind == S4D_OP_HOST_TO_DEVICE;
-    return S4D_CUDA(err, cudaMemcpy2DAsync, to->data, (size_t)to->stride * size, from->data,
-                    (size_t)from->stride * size, (size_t)from->cols * size, (size_t)from->rows,
-                    in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+    size_t size = (size_t)s4d_type_bytes[from->type], width = (size_t)from->cols * size;
+    bool one = from->rows == 1, in = item->call->op->kind == S4D_OP_HOST_TO_DEVICE;
+    return S4D_CUDA(err, cudaMemcpy2DAsync, to->data, one ? width : (size_t)to->stride * size,
+                    from->data, one ? width : (size_t)from->stride * size, width,
+                    (size_t)from->rows, in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
                     c->streams[item->call->op->stream].stream);
 }
 

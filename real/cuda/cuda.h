@@ -18,6 +18,10 @@ struct s4d_cuda_options {
     struct s4d_token_source tokens;
     bool tf32;        /* products of f32 matrices on tensor cores, with 10 bits of mantissa */
     bool synchronous; /* every op has completed before the next is enqueued */
+    /* The ops of iteration 0 are: a kernel is loaded when it first runs, and loading may wait for
+     * what runs (CUDA C++ programming guide, lazy loading), a collective that waits for a peer that
+     * loads. */
+    bool first_alone;
     enum s4d_gemm_tuning gemm_tuning;
     const char *gemm_cache; /* its file; NULL: s4d_gemm_cache_file's */
     double group_timeout_s; /* until communicators must have formed; 0: 300 s */

@@ -54,7 +54,8 @@ static int transfer(struct s4d_cuda *c, const struct s4d_buffer *b, int64_t i, i
                     int64_t rows, int64_t cols, enum cudaMemcpyKind kind, struct s4d_error *err)
 {
     size_t size = (size_t)s4d_type_bytes[b->type], width = (size_t)cols * size;
-    size_t pitch = (size_t)(b->stride > b->cols ? b->stride : b->cols) * size;
+    /* Of one row it is not used, but must be below 2 GiB all the same. */
+    size_t pitch = rows == 1 ? width : (size_t)b->stride * size;
     unsigned char *at = (unsigned char *)b->data + (size_t)(i * b->stride + j) * size;
     bool up = kind == cudaMemcpyHostToDevice;
     return S4D_CUDA(err, cudaMemcpy2DAsync, up ? at : c->stage, up ? pitch : width,

@@ -192,13 +192,14 @@ int s4d_cuda_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda
                      struct s4d_error *err)
 {
     bool watched = item.call && c->device->observer.ran;
+    bool alone = c->options.synchronous || (c->options.first_alone && item.iteration == 0);
     int rc = take_event(c, &item.end, err);
     if (!rc && watched)
         rc = take_event(c, &item.start, err);
     if (!rc)
         rc = append_between(c, stream, &item, append, err);
     if (!rc)
-        rc = wait_until(c, (int)stream, c->options.synchronous ? 0 : S4D_CUDA_IN_FLIGHT, err);
+        rc = wait_until(c, (int)stream, alone ? 0 : S4D_CUDA_IN_FLIGHT, err);
     if (!rc && s4d_cuda_now_s(c) - c->polled_s > poll_period_s)
         rc = poll(c, err);
     c->failed |= rc != 0;

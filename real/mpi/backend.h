@@ -19,6 +19,7 @@ struct s4d_backend_options {
     int gemm_tuning;       /* of cuda: enum s4d_gemm_tuning; and its file, NULL: the usual one */
     const char *gemm_cache;
     bool synchronous; /* every op has completed before the next is issued */
+    bool first_alone; /* those of iteration 0 have, where kernels are loaded as they run */
 };
 
 struct s4d_backend {
