@@ -234,8 +234,8 @@ static void kernel_section(const struct s4d_accuracy_kernels *kernels, FILE *out
             "the error of the others; of attention, the rate of a sequence length interpolated "
             "between its neighbours. The machine files' own values are those fitted on all "
             "shapes, or the measured rates themselves.\n\n"
-            "| kernels | rows | machine file: mean | worst | held out: mean | worst |\n"
-            "|---|---:|---:|---:|---:|---:|\n");
+            "| kernels | rows | machine file: mean | worst | held out: mean | worst | |\n"
+            "|---|---:|---:|---:|---:|---:|---|\n");
     for (int i = 0, next; i < kernels->n; i = next) {
         struct sum fitted, held_out;
         next = kernel_sums(kernels, i, &fitted, &held_out);
@@ -243,7 +243,8 @@ static void kernel_section(const struct s4d_accuracy_kernels *kernels, FILE *out
         cell(&fitted, 0, false, " % | ", out);
         cell(&fitted, 0, true, " % | ", out);
         cell(&held_out, 0, false, " % | ", out);
-        cell(&held_out, 0, true, " % |\n", out);
+        cell(&held_out, 0, true, " % | ", out);
+        fprintf(out, "%s |\n", kernels->v[i].note);
     }
     fprintf(out, "\n| kernel | | measured TFLOP/s | machine file | error | held out | error |\n"
                  "|---|---|---:|---:|---:|---:|---:|\n");

@@ -50,7 +50,8 @@ const struct s4d_algorithm *s4d_choose_algorithm(const struct s4d_machine *m,
 {
     if (!s4d_tree.supports(op))
         return only(op);
-    if (s4d_library_is_ideal(m) || s4d_efficiency_applies(m, ring, op))
+    if (s4d_library_is_ideal(m) ||
+        (s4d_efficiency_applies(m, ring, op) && !s4d_efficiency_beyond(m, ring, op)))
         return &s4d_ring;
     double ring_s = best_time_s(m, ring, op, S4D_NCCL_RING, bytes);
     double tree_s = best_time_s(m, ring, op, S4D_NCCL_TREE, bytes);

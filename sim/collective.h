@@ -54,14 +54,18 @@ struct s4d_channels {
     int library_channels; /* channels as the library counts them: NCCL doubles fast ones */
     double node_bus_Bps; /* of the ring's shape: the same of the first node's members alone; bus_Bps
                             where there is one node, or one member on it */
-    double nvls_s_per_B; /* of the ring's shape: what the switch's sums alone take for a byte of an
-                            all-reduce; 0: not possible here */
+    double alone_s_per_B; /* of tree and NVLS: what the paths take for a byte of volume, nothing
+                             else running */
+    double nvls_s_per_B;  /* of the ring's shape: what the switch's sums alone take for a byte of an
+                             all-reduce; 0: not possible here */
 };
 
 /* What one call costs: wait latency_s, then move volume_B * share of each channel along its path.
  */
 struct s4d_cost {
     double latency_s;
+    double fill_s; /* of latency_s: until the pipeline of chunks is full, which messages one by one
+                      (sim/collective/messages.h) show by themselves */
     double volume_B;
     double efficiency;           /* already in volume_B; below 1: a protocol's cap, or a table */
     enum s4d_protocol protocol;  /* S4D_PROTOCOLS: none (an ideal library, or a table) */
@@ -89,9 +93,9 @@ enum { S4D_ALGORITHMS = 8 };
 extern const struct s4d_algorithm *const s4d_algorithms[]; /* ring first; ends with NULL */
 
 /* The library's choice of ring, tree and NVLS for these bytes: NCCL's own time estimate where the
- * machine has its constants; the ring where an efficiency table holds the measured result, or the
- * library is ideal. Of other ops the one algorithm that does them.
- * ring: the group's channels (or their shape) for s4d_ring. */
+ * machine has its constants; the ring where an efficiency table holds the measured result (of
+ * groups up to the largest that was measured), or the library is ideal. Of other ops the one
+ * algorithm that does them. ring: the group's channels (or their shape) for s4d_ring. */
 const struct s4d_algorithm *s4d_choose_algorithm(const struct s4d_machine *m,
                                                  const struct s4d_channels *ring,
                                                  enum s4d_op_kind op, double bytes);

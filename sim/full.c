@@ -74,7 +74,8 @@ static int shape_index(struct s4d_full *f, const struct s4d_channels *ch)
         if (s->algorithm == ch->algorithm && s->n == ch->n && s->members == ch->members &&
             s->nodes == ch->nodes && s->members_per_node == ch->members_per_node &&
             s->bus_Bps == ch->bus_Bps && s->library_channels == ch->library_channels &&
-            s->nvls_s_per_B == ch->nvls_s_per_B && s->node_bus_Bps == ch->node_bus_Bps)
+            s->nvls_s_per_B == ch->nvls_s_per_B && s->alone_s_per_B == ch->alone_s_per_B &&
+            s->node_bus_Bps == ch->node_bus_Bps)
             return i;
     }
     s4d_push(f->shapes, f->n_shapes, f->cap_shapes, *ch);

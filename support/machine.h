@@ -110,6 +110,7 @@ struct s4d_nvls {
     struct s4d_quantity efficiency;    /* of what the links give a ring */
     struct s4d_quantity hop_s, net_s;  /* in a node, and between nodes */
     struct s4d_quantity least_members; /* of a node, from which the library uses it */
+    struct s4d_quantity channels;      /* side by side */
 };
 
 struct s4d_library {
@@ -122,6 +123,13 @@ struct s4d_library {
     struct s4d_quantity ll_max_in_node_Bps, ll_max_two_nodes_Bps,
         ll_max_Bps;                        /* caps of the LL protocol */
     struct s4d_quantity ll128_channel_Bps; /* per channel */
+    /* What a hop between nodes really takes with the Simple protocol, on networks for which the
+     * library's constant was not made; the library chooses by its constant. Infinity: the
+     * constant. */
+    struct s4d_quantity net_simple_s;
+    /* On more nodes the library does not use LL128 (NCCL: where NICs are not behind the devices'
+     * own PCIe switches). */
+    struct s4d_quantity ll128_nodes;
     struct s4d_quantity net_post_s; /* host's cost of posting to the network: the least of a step
                                        inside a node when the group spans nodes */
     struct s4d_quantity tree_channel_in_node_Bps, tree_channel_two_nodes_Bps, tree_channel_Bps;

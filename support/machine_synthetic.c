@@ -108,6 +108,8 @@ static const struct item items[] = {
     {NULL, "device", "rate_beside_across_nodes", false, 1},
     {NULL, "node", "host_bandwidth_Bps", false, INFINITY},
     {NULL, "node", "compute_units", false, INFINITY},
+    {NULL, "library", "net_simple_s", false, INFINITY},
+    {NULL, "library", "ll128_nodes", false, INFINITY},
 };
 
 static const struct s4d_machine_field *find_field(const char *section, const char *key)

@@ -22,7 +22,7 @@ extern char **environ;
 
 const char *const s4d_version = "0.1.0";
 const char *const s4d_commit = S4D_COMMIT;
-const char *const s4d_model_version = "1";
+const char *const s4d_model_version = "2";
 
 static const int64_t last_time_s = 253402300799; /* 9999-12-31T23:59:59Z */
 

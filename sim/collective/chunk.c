@@ -4,12 +4,13 @@
  *
  * A channel has a buffer of 8 slots in each direction. LL has 8 lines of 16 B for each of 512
  * threads a slot, half of it data; LL128 has 120 words of 8 B for each of 640 threads, 15 of 16 are
- * data; Simple has 512 KiB. A chunk is a slot, of Simple rings four; trees and NVLS take less where
- * few chunks would be under way. */
+ * data; Simple has 512 KiB. A chunk is a slot, of Simple rings four; LL128 trees and NVLS take less
+ * where few chunks would be under way. */
 #include <math.h>
 
 #include "sim/collective/channels.h"
 #include "sim/collective/messages.h"
+#include "sim/collective/nvls.h"
 
 static const double slot_B[S4D_PROTOCOLS] = {
     [S4D_LL] = 8 * 512 * 16 / 2, [S4D_LL128] = 120 * 640 * 8 / 16 * 15, [S4D_SIMPLE] = 524288};
@@ -31,18 +32,10 @@ static double tree_chunk_B(const struct s4d_channels *ch, enum s4d_protocol p, d
         chunk_B = halve(chunk_B, channel_B, steps * 64 / per_node, 131072);
         return halve(chunk_B, channel_B, steps * 16 / per_node, 32768);
     }
-    if (p == S4D_LL)
-        return chunk_B;
-    double depth = floor(per_node) - 1 + ilogb(ch->nodes);
-    chunk_B = halve(chunk_B, channel_B, depth * 8, 131072);
-    chunk_B = halve(chunk_B, channel_B, depth * 4, 65536);
-    return halve(chunk_B, channel_B, depth, 32768);
+    return chunk_B;
 }
 
-enum { NVLS_CHANNELS = 16 }; /* on Hopper */
-
-/* channel_B: of one of its channels and one head. */
-static double nvls_chunk_B(const struct s4d_channels *ch, double channel_B)
+double s4d_nvls_chunk_B(const struct s4d_channels *ch, double channel_B)
 {
     static const double node[][2] = {{64, 65536}, {8, 32768}, {2, 16384}};
     static const double tree[][2] = {{4, 65536}, {1, 32768}};
@@ -64,8 +57,8 @@ struct s4d_passes s4d_library_passes(const struct s4d_machine *m, const struct s
     double bytes = cost->volume_B * cost->efficiency;
     double channels = fmax(shape->library_channels, shape->n), chunk_B = slot_B[p];
     if (shape->algorithm == &s4d_nvls) {
-        channels = shape->members_per_node * NVLS_CHANNELS;
-        chunk_B = nvls_chunk_B(shape, bytes / channels);
+        channels = shape->members_per_node * m->library.nvls.channels.value;
+        chunk_B = s4d_nvls_chunk_B(shape, bytes / channels);
     } else if (shape->algorithm == &s4d_tree) {
         chunk_B = tree_chunk_B(shape, p, bytes / channels);
     } else if (shape->algorithm == &s4d_ring && p == S4D_SIMPLE) {

@@ -125,6 +125,16 @@ bool s4d_efficiency_applies(const struct s4d_machine *m, const struct s4d_channe
     return s4d_efficiency_find(m, ch, op) || by_halves(m, ch, op);
 }
 
+bool s4d_efficiency_beyond(const struct s4d_machine *m, const struct s4d_channels *ch,
+                           enum s4d_op_kind op)
+{
+    const struct s4d_efficiency_table *t = s4d_efficiency_find(m, ch, op);
+    for (int i = 0; t && i < t->n; i++)
+        if (serves(&t->row[i], ch->nodes == 1) && t->row[i].ranks >= ch->members)
+            return false;
+    return t != NULL;
+}
+
 bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                          enum s4d_op_kind op, double bytes, double volume_B, struct s4d_cost *cost)
 {

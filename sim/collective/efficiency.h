@@ -31,6 +31,11 @@ const struct s4d_efficiency_table *s4d_efficiency_find(const struct s4d_machine 
 bool s4d_efficiency_applies(const struct s4d_machine *m, const struct s4d_channels *ch,
                             enum s4d_op_kind op);
 
+/* Whether the group is larger than all that were measured: the library may then choose another
+ * algorithm than the tables' ring. Not where the tables are of an all-reduce's two halves. */
+bool s4d_efficiency_beyond(const struct s4d_machine *m, const struct s4d_channels *ch,
+                           enum s4d_op_kind op);
+
 /* Fills *cost from the tables; false where none applies. */
 bool s4d_efficiency_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                          enum s4d_op_kind op, double bytes, double volume_B, struct s4d_cost *cost);

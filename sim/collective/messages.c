@@ -283,7 +283,7 @@ void s4d_sending_start(struct s4d_sending *s, struct s4d_engine *e, const struct
     *s = (struct s4d_sending){.messages = m,
                               .engine = e,
                               .volume_B = cost->volume_B,
-                              .latency_s = cost->latency_s / m->steps,
+                              .latency_s = (cost->latency_s - cost->fill_s) / m->steps,
                               .state = state,
                               .left = m->n,
                               .ended = ended,

@@ -58,15 +58,27 @@ static double tree_hops_s(const struct s4d_channels *ch, int depth, double insid
     return 2 * (chain * inside_s + depth * between_s);
 }
 
+/* NCCL's rings move a chunk of the Simple protocol in two slices, each with its own wait, fence and
+ * post (ALLREDUCE_CHUNKSTEPS over ALLREDUCE_SLICESTEPS of src/include/collectives.h, and alike of
+ * gather and scatter): a step takes two of the constant's hops. (arXiv 2507.04786 sec. III measures
+ * about 6 us a hop.) */
+enum { SIMPLE_SLICES = 2 };
+
+/* What NCCL believes, by which it chooses; or in fact. */
 static double latency_s(const struct s4d_machine *m, const struct s4d_channels *ch,
-                        enum s4d_op_kind op, enum s4d_nccl_pattern pattern, enum s4d_protocol p)
+                        enum s4d_op_kind op, enum s4d_nccl_pattern pattern, enum s4d_protocol p,
+                        bool in_fact)
 {
     const struct s4d_library *l = &m->library;
     const struct s4d_nccl_latency *of = pattern == S4D_NCCL_RING ? &l->ring : &l->tree;
     /* NCCL takes the tree's network hop for every pattern when each node has one member. */
     double net_s = (ch->members == ch->nodes ? l->tree : *of).net_s[p].value;
     double inside_s = of->nvlink_s[p].value, base_s = of->base_s[p].value;
+    if (in_fact && p == S4D_SIMPLE && isfinite(l->net_simple_s.value))
+        net_s = l->net_simple_s.value;
     if (pattern == S4D_NCCL_RING) {
+        if (in_fact && p == S4D_SIMPLE)
+            inside_s *= SIMPLE_SLICES;
         /* Every step of a ring between nodes has its posts to the network, Simple three. */
         double post_s = l->net_post_s.value * (p == S4D_SIMPLE ? 3 : 1);
         if (ch->nodes > 1)
@@ -112,7 +124,7 @@ static double corrected_time_s(const struct s4d_nccl_estimate *e, const struct s
                                enum s4d_op_kind op, enum s4d_nccl_pattern pattern,
                                enum s4d_protocol p, double bytes)
 {
-    double latency = e->latency_s;
+    double latency = e->latency_s; /* as believed */
     if (pattern == S4D_NCCL_RING) {
         double algorithm_Bps = e->bus_Bps / s4d_bus_factor(op, ch->members);
         if (p == S4D_SIMPLE && ch->nodes > 1 && op == S4D_OP_ALL_REDUCE &&
@@ -135,10 +147,13 @@ struct s4d_nccl_estimate s4d_nccl_estimate(const struct s4d_machine *m,
     double ll_max_Bps = ch->nodes == 1   ? l->ll_max_in_node_Bps.value
                         : ch->nodes == 2 ? l->ll_max_two_nodes_Bps.value
                                          : l->ll_max_Bps.value;
-    struct s4d_nccl_estimate e = {.latency_s = latency_s(m, ch, op, pattern, protocol)};
+    struct s4d_nccl_estimate e = {.latency_s = latency_s(m, ch, op, pattern, protocol, true)};
     e.bus_Bps = pattern == S4D_NCCL_RING ? ring_bus_Bps(l, ch, protocol, ll_max_Bps)
                                          : tree_bus_Bps(l, ch, ch->bus_Bps, protocol, ll_max_Bps);
+    if (protocol == S4D_LL128 && ch->nodes > l->ll128_nodes.value)
+        e.bus_Bps = 0;
     struct s4d_nccl_estimate believed = e;
+    believed.latency_s = latency_s(m, ch, op, pattern, protocol, false);
     /* Of a tree on two nodes NCCL takes the speed inside the nodes: each of its two trees crosses
      * the network once in each direction, so that an all-reduce may be faster than the ring's wire.
      */
@@ -147,6 +162,26 @@ struct s4d_nccl_estimate s4d_nccl_estimate(const struct s4d_machine *m,
     e.time_s =
         e.bus_Bps > 0 ? corrected_time_s(&believed, ch, op, pattern, protocol, bytes) : INFINITY;
     return e;
+}
+
+/* A tree moves chunks of a buffer's eighth, 512 KiB of the Simple protocol. The last chunk leaves
+ * its first edge when all before it have, and has the others still to go: up and down the chain in
+ * the node, where one block of threads copies no faster than the library's cap of a channel, and
+ * the tree between nodes. NCCL makes every channel of its search two. */
+static double tree_fill_s(const struct s4d_machine *m, const struct s4d_channels *ch, double bytes)
+{
+    const struct s4d_library *l = &m->library;
+    double channels = 2 * ch->library_channels, chunk = fmin(524288, bytes / channels);
+    double channel_Bps = ch->nodes == 1   ? l->tree_channel_in_node_Bps.value
+                         : ch->nodes == 2 ? l->tree_channel_two_nodes_Bps.value
+                                          : l->tree_channel_Bps.value;
+    double inside = 2 * ((double)ch->members / ch->nodes - 1), between = 2 * floor_log2(ch->nodes);
+    /* One edge's time is the volume's own. */
+    if (ch->nodes > 1)
+        between -= 1;
+    else
+        inside -= 1;
+    return inside * chunk / channel_Bps + between * chunk * channels * ch->alone_s_per_B;
 }
 
 struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
@@ -176,6 +211,9 @@ struct s4d_cost s4d_nccl_cost(const struct s4d_machine *m, const struct s4d_chan
                                  .efficiency = efficiency,
                                  .protocol = (enum s4d_protocol)p};
     }
+    if (pattern == S4D_NCCL_TREE && cost.protocol == S4D_SIMPLE)
+        cost.fill_s = tree_fill_s(m, ch, bytes);
+    cost.latency_s += cost.fill_s;
     S4D_ASSERT(best_s < INFINITY, "the library %s has no protocol", m->library.name);
     return cost;
 }

@@ -10,9 +10,10 @@
 enum s4d_nccl_pattern { S4D_NCCL_RING, S4D_NCCL_TREE };
 
 struct s4d_nccl_estimate {
-    double latency_s;
-    double bus_Bps; /* what the protocol gets out of the links' bus bandwidth; 0: not available */
-    double time_s;  /* NCCL's estimate, with its corrections by size; infinity: not available */
+    double latency_s; /* in fact */
+    double bus_Bps;   /* what the protocol gets out of the links' bus bandwidth; 0: not available */
+    double time_s;    /* what NCCL estimates, with its corrections by size: by this it chooses;
+                         infinity: not available */
 };
 struct s4d_nccl_estimate s4d_nccl_estimate(const struct s4d_machine *m,
                                            const struct s4d_channels *ch, enum s4d_op_kind op,

@@ -79,6 +79,7 @@ static int channels(const struct s4d_cluster *c, const int *devices, int n,
         }
         s4d_path_merge(&to->path);
     }
+    out->alone_s_per_B = s4d_channels_s_per_B(out, c);
     s4d_layout_free(&layout);
     return 0;
 }
@@ -88,7 +89,7 @@ double s4d_nvls_s_per_B(const struct s4d_cluster *c, const int *devices, int n)
     struct s4d_channels ch;
     if (!c->machine->library.nvls.present || channels(c, devices, n, &ch))
         return 0;
-    double s_per_B = s4d_channels_s_per_B(&ch, c);
+    double s_per_B = ch.alone_s_per_B;
     s4d_channels_free(&ch);
     return s_per_B;
 }
@@ -100,12 +101,24 @@ static double latency_s(const struct s4d_machine *m, int nodes)
     return n->hop_s.value + 2 * floor(log2(nodes)) * n->net_s.value;
 }
 
+/* A chunk is copied to the buffer that the switch reads, added and spread, and copied from there,
+ * by three sets of threads; between nodes it also goes up and down the tree. The volume's time
+ * holds one of these stages, and the first chunk must pass the others. */
+static double fill_s(const struct s4d_machine *m, const struct s4d_channels *ch, double bytes)
+{
+    double at_once = m->library.nvls.channels.value * ch->members_per_node;
+    double stages = 2 + 2 * floor(log2(ch->nodes));
+    double moved = fmin(at_once * s4d_nvls_chunk_B(ch, bytes / at_once), bytes);
+    return stages * moved * ch->alone_s_per_B / m->library.nvls.efficiency.value;
+}
+
 static struct s4d_cost cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                             enum s4d_op_kind op, double bytes)
 {
-    double efficiency = m->library.nvls.efficiency.value;
+    double efficiency = m->library.nvls.efficiency.value, fill = fill_s(m, ch, bytes);
     (void)op;
-    return (struct s4d_cost){.latency_s = latency_s(m, ch->nodes),
+    return (struct s4d_cost){.latency_s = latency_s(m, ch->nodes) + fill,
+                             .fill_s = fill,
                              .volume_B = bytes / efficiency,
                              .efficiency = efficiency,
                              .protocol = S4D_SIMPLE};

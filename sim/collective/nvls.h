@@ -14,4 +14,8 @@ double s4d_nvls_s_per_B(const struct s4d_cluster *c, const int *devices, int n);
 double s4d_nvls_estimate_s(const struct s4d_machine *m, const struct s4d_channels *ring,
                            double bytes);
 
+/* What one channel moves for one head at a time, of channel_B in all: less of small messages, so
+ * that there is more than one chunk to follow another. */
+double s4d_nvls_chunk_B(const struct s4d_channels *ch, double channel_B);
+
 #endif

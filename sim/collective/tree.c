@@ -89,6 +89,7 @@ static int channels(const struct s4d_cluster *c, const int *devices, int n,
     out->bus_Bps = ring.bus_Bps;
     out->library_channels = ring.library_channels;
     out->node_bus_Bps = ring.node_bus_Bps;
+    out->alone_s_per_B = s4d_channels_s_per_B(out, c);
     s4d_channels_free(&ring);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/quad.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +41,7 @@ void load_quad(struct s4d_machine *m, int nodes)
     set_latencies(&l->ring, ring_us);
     set_latencies(&l->tree, tree_us);
     l->net_post_s.value = 2e-6;
+    l->net_simple_s.value = l->ll128_nodes.value = INFINITY;
     l->ll_max_in_node_Bps.value = 87.7e9;
     l->ll_max_two_nodes_Bps.value = 22.5e9;
     l->ll_max_Bps.value = 19e9;

@@ -73,10 +73,11 @@ static void assert_cost(const struct s4d_machine *m, const struct s4d_algorithm 
     assert_false(cost.extrapolated);
 }
 
-/* Large messages take Simple. All-reduce of n on p members in a node: 2(p-1) hops of 3.4 us after a
- * base of 8.4; volume 2(p-1)/p n. On two nodes of four: 14 hops, 2 of them of 14 us, the others as
- * long as three posts of 2 us: 8.4 + 12 x 6 + 2 x 14 = 108.4 us. All-gather: half of each. With one
- * member a node the tree's network hop counts for the ring as well (14 either way for Simple). */
+/* Large messages take Simple. All-reduce of n on p members in a node: 2(p-1) steps of two slices of
+ * 3.4 us after a base of 8.4; volume 2(p-1)/p n. On two nodes of four: 14 steps, 2 of them of 14
+ * us, and three posts of 2 us are shorter than two slices: 8.4 + 12 x 6.8 + 2 x 14 = 118 us.
+ * All-gather: half of each. With one member a node the tree's network hop counts for the ring as
+ * well (14 either way for Simple). On a network of its own, 37 us: 8.4 + 6 x 6.8 + 37 = 86.2 us. */
 static void test_ring_simple(void **state)
 {
     (void)state;
@@ -85,19 +86,22 @@ static void test_ring_simple(void **state)
     load_quad(&m, 64);
     struct s4d_channels two = shape(&m, &s4d_ring, 2, 1), four = shape(&m, &s4d_ring, 4, 1),
                         eight = shape(&m, &s4d_ring, 8, 1), apart = shape(&m, &s4d_ring, 8, 4);
-    assert_cost(&m, &s4d_ring, &two, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 15.2e-6, n);
-    assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 28.8e-6, 1.5 * n);
-    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 108.4e-6, 1.75 * n);
-    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_GATHER, n, S4D_SIMPLE, 58.4e-6, .875 * n);
-    assert_cost(&m, &s4d_ring, &eight, S4D_OP_REDUCE_SCATTER, n, S4D_SIMPLE, 58.4e-6, .875 * n);
+    assert_cost(&m, &s4d_ring, &two, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 22e-6, n);
+    assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 49.2e-6, 1.5 * n);
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 118e-6, 1.75 * n);
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_GATHER, n, S4D_SIMPLE, 63.2e-6, .875 * n);
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_REDUCE_SCATTER, n, S4D_SIMPLE, 63.2e-6, .875 * n);
     assert_cost(&m, &s4d_ring, &apart, S4D_OP_ALL_GATHER, n, S4D_SIMPLE, 106.4e-6, .875 * n);
+    m.library.net_simple_s.value = 37e-6;
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_GATHER, n, S4D_SIMPLE, 86.2e-6, .875 * n);
     s4d_machine_free(&m);
 }
 
 /* Four devices of a node, all-reduce by ring: LL takes 6.6 + 6 x 0.6 = 10.2 us and n / 58.467 GB/s
  * (min(87.7, 240/2) x 4/6); LL128 14 + 6 x 1.9 = 25.4 us and n / 147.2 (0.92 x 240 x 4/6); Simple
- * 28.8 us and n / 160. LL128 passes LL at 15.2 us / (1/58.467 - 1/147.2) = 1.4743 MB, Simple passes
- * LL128 at 3.4 us / (1/147.2 - 1/160) = 6.256 MB. */
+ * by NCCL's constants 28.8 us, in fact two slices a step, 49.2 us, and n / 160. LL128 passes LL
+ * at 15.2 us / (1/58.467 - 1/147.2) = 1.4743 MB, Simple passes LL128 at 3.4 us / (1/147.2 - 1/160)
+ * = 6.256 MB. */
 static void test_protocols(void **state)
 {
     (void)state;
@@ -112,7 +116,14 @@ static void test_protocols(void **state)
     n = 6.25e6;
     assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_LL128, 25.4e-6, 1.5 * n / .92);
     n = 6.26e6;
-    assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 28.8e-6, 1.5 * n);
+    assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 49.2e-6, 1.5 * n);
+    /* Two nodes: LL128 8 MB in 14 + 12 x 2 + 2 x 4 = 46 us and at min(92, 4 x 20) = 80 GB/s; not
+     * where the library has it in nodes alone. */
+    struct s4d_channels eight = shape(&m, &s4d_ring, 8, 1);
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, 8e6, S4D_LL128, 46e-6, 14e6 / .8);
+    m.library.ll128_nodes.value = 1;
+    assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, 8e6, S4D_SIMPLE, 118e-6, 14e6);
+    assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, 2e6, S4D_LL128, 25.4e-6, 3e6 / .92);
     /* A cap of 0 takes a protocol out. */
     m.library.ll_max_in_node_Bps.value = 0;
     n = 1000;
@@ -123,7 +134,11 @@ static void test_protocols(void **state)
 /* 64 nodes with one member each, bus bandwidth 25 GB/s. Small: the ring has 126 network hops (LL:
  * 6.6 + 126 x 5 = 636.6 us), the tree 6.8 + 2 x 6 x 5 = 66.8 us. 4 GiB: ring Simple at 25 x 64/126
  * = 12.7 GB/s, tree at 0.85 x min(0.92 x 25, 17.8) / 2 = 7.6 GB/s, so the ring. In a node of two a
- * ring is as short as a tree and faster. Gathering has no tree. */
+ * ring is as short as a tree and faster. Gathering has no tree.
+ *
+ * The tree's own cost: 8.4 + 2 x 6 x 14 = 176.4 us by its hops, and of 4 GiB each of two channels
+ * moves chunks of 512 KiB over 12 edges, one of which is the volume's own; an edge takes as long as
+ * the NICs, which send everything twice (3 + 1 halves), take for 1 MiB: 11 x 83.886 us. */
 static void test_choice(void **state)
 {
     (void)state;
@@ -140,8 +155,8 @@ static void test_choice(void **state)
     assert_relative(tree.bus_Bps, apart.bus_Bps, 0);
     assert_cost(&m, &s4d_tree, &tree, S4D_OP_ALL_REDUCE, 1024, S4D_LL, 66.8e-6,
                 1024 * 25 / (.85 * 17.8 / 3.8));
-    assert_cost(&m, &s4d_tree, &tree, S4D_OP_ALL_REDUCE, large, S4D_SIMPLE, 176.4e-6,
-                large * 25 / (.85 * 17.8));
+    assert_cost(&m, &s4d_tree, &tree, S4D_OP_ALL_REDUCE, large, S4D_SIMPLE,
+                176.4e-6 + 11 * 1048576 * 2 / 25e9, large * 25 / (.85 * 17.8));
     strcpy(m.library.name, "ideal");
     assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_REDUCE, 1024), &s4d_ring);
     s4d_machine_free(&m);
@@ -232,8 +247,8 @@ static void test_measured_cost(void **state)
     assert_relative(small.volume_B, 15.0 / 16 * 5e5 / .1, 1e-12);
     assert_true(small.extrapolated);
     /* Not for other operations, nor inside a node. */
-    assert_cost(&m, &s4d_ring, &ch, S4D_OP_REDUCE_SCATTER, 1e9, S4D_SIMPLE, 122.4e-6, 15e9 / 16);
-    assert_cost(&m, &s4d_ring, &in_node, S4D_OP_ALL_GATHER, 1e9, S4D_SIMPLE, 18.6e-6, .75e9);
+    assert_cost(&m, &s4d_ring, &ch, S4D_OP_REDUCE_SCATTER, 1e9, S4D_SIMPLE, 132e-6, 15e9 / 16);
+    assert_cost(&m, &s4d_ring, &in_node, S4D_OP_ALL_GATHER, 1e9, S4D_SIMPLE, 28.8e-6, .75e9);
     m.library.table = NULL;
     m.library.n_tables = 0;
     s4d_machine_free(&m);
@@ -258,6 +273,33 @@ static void test_ideal(void **state)
     s4d_machine_free(&m);
 }
 
+/* Groups up to the largest that was measured are rings, as measured; of larger ones the library
+ * chooses. 64 nodes, one member each (test_choice). */
+static void test_beyond(void **state)
+{
+    (void)state;
+    struct s4d_efficiency_row measured[] = {{16, 4, 1e6, .5}, {32, 4, 1e6, .5}};
+    struct s4d_efficiency_table t = {.op = "all-reduce", .row = measured, .n = 2};
+    struct s4d_machine m;
+    load_quad(&m, 64);
+    m.library.table = &t;
+    m.library.n_tables = 1;
+    struct s4d_channels apart = shape(&m, &s4d_ring, 64, 4), fewer = shape(&m, &s4d_ring, 32, 4),
+                        two = shape(&m, &s4d_ring, 2, 1);
+    assert_true(s4d_efficiency_beyond(&m, &apart, S4D_OP_ALL_REDUCE));
+    assert_false(s4d_efficiency_beyond(&m, &fewer, S4D_OP_ALL_REDUCE));
+    assert_false(s4d_efficiency_beyond(&m, &two, S4D_OP_ALL_REDUCE)); /* no rows inside a node */
+    assert_false(s4d_efficiency_beyond(&m, &apart, S4D_OP_ALL_GATHER));
+    assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_REDUCE, 1024), &s4d_tree);
+    assert_ptr_equal(s4d_choose_algorithm(&m, &fewer, S4D_OP_ALL_REDUCE, 1024), &s4d_ring);
+    assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_REDUCE, 4294967296), &s4d_ring);
+    /* What the ring then costs is the table's. */
+    assert_true(s4d_ring.cost(&m, &apart, S4D_OP_ALL_REDUCE, 4294967296).measured);
+    m.library.table = NULL;
+    m.library.n_tables = 0;
+    s4d_machine_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_protocols),     cmocka_unit_test(test_choice),
         cmocka_unit_test(test_efficiency),    cmocka_unit_test(test_efficiency_in_node),
         cmocka_unit_test(test_measured_cost), cmocka_unit_test(test_ideal),
+        cmocka_unit_test(test_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -436,7 +436,7 @@ static void test_visit_and_print(void **state)
     int n[2] = {0, 0};
     assert_int_equal(s4d_machine_parse(&m, "small.yaml", small, small_n, NULL, 0, &err), 0);
     s4d_machine_visit(&m, count, n);
-    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 4 + 1 + 2 + 7 + 18 + 8 + 1);
+    assert_int_equal(n[0], 10 + 1 + 2 + 1 + 4 + 1 + 2 + 7 + 18 + 10 + 1);
     assert_int_equal(n[1], 1 + 2 + 1 + 1);
     char *text = NULL;
     size_t size = 0;
