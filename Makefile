@@ -71,7 +71,10 @@ FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
 CUDA_TEST := $(wildcard tests/cuda/*.c tests/cuda/*.cpp)
 GPU_TEST := $(wildcard tests/gpu/*.c)
-ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(GPU_TEST) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+RANKS_TEST := $(wildcard tests/ranks/*.c)
+DOUBLE := $(if $(CUDA_LACKS),,$(wildcard tests/double/*.c))
+ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(GPU_TEST) $(RANKS_TEST) \
+    $(wildcard tests/double/*.c) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
     real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
     plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
@@ -98,7 +101,7 @@ RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 openblas 2>/dev/null) -lm
 CUDA_OBJECTS := $(if $(CUDA_LACKS),,$(CUDA_KERNELS:real/cuda/kernels/%.cu=build/cuda/%.o))
 CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(comma)code=compute_$(lastword $(CUDA_ARCHS))
-$(BUILD)/real/cuda/%.o: FLAGS += -fPIC -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
+$(BUILD)/real/cuda/%.o $(BUILD)/tests/double/%.o: FLAGS += -fPIC -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
 $(BUILD)/real/mpi/backend.o: DEFINE = -DS4D_CUDA_LACKS='"$(if $(CUDA_LACKS),built without: there was no $(CUDA_LACKS); CUDA_HOME and NCCL_HOME say where)"'
 
 all: $(BUILD)/scale4d $(if $(RUN_LACKS),without-run,$(BUILD)/scale4d-run $(if $(CUDA_LACKS),,$(BUILD)/scale4d-cuda.so))
@@ -115,7 +118,7 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(GPU_TEST)))
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE)))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
 $(RUN_OBJECTS): export OMPI_CC = $(CC)
 $(RUN_OBJECTS): export MPICH_CC = $(CC)
@@ -164,11 +167,21 @@ $(BUILD)/libtests.a: $(call object,$(TEST_LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) \
+$(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) \
     $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+
+# The CUDA backend with the double of its libraries: the tests of ranks, and the program itself.
+DOUBLE_OBJECTS := $(call object,$(DOUBLE) $(CUDA)) $(CPU_KERNELS) $(BUILD)/tests/cuda/cpu_launch.o
+$(BUILD)/tests/double/grids: $(BUILD)/tests/real/grids.o $(call object,$(RANKS_TEST)) \
+    $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
+$(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
+$(BUILD)/tests/double/grids $(BUILD)/tests/double/scale4d-run: $(BUILD)/libtests.a $(BUILD)/libscale4d.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(RUN_LIBS)
 
 $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,CC,$<)
@@ -202,7 +215,9 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
-real-programs: $(BUILD)/tests/cuda_kernels $(BUILD)/tests/gpu_kernels $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
+real-programs: $(BUILD)/tests/cuda_kernels $(BUILD)/tests/gpu_kernels \
+    $(if $(CUDA_LACKS),,$(BUILD)/tests/double/grids $(BUILD)/tests/double/scale4d-run) \
+    $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done
 

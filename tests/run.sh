@@ -105,7 +105,7 @@ second_mpi() {
 grids() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
-    timeout 600 "$1" -n "$2" "$3/tests/real_grids"
+    timeout 600 "$1" -n "$2" "$3/${4:-tests/real_grids}" ${5-}
 }
 run_real() {
     local other
@@ -118,6 +118,10 @@ run_real() {
     group "kernels of CUDA, on the CPU" build/tests/cuda_kernels
     group "gradients and central differences" build/tests/real_slopes
     group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
+    if [ -x build/tests/double/grids ]; then
+        group "training on four ranks, CUDA's double" \
+            grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
+    fi
     group "scale4d-run" bats --tap tests/real
     other=$(second_mpi)
     if command -v "mpicc.$other" "mpirun.$other" > /dev/null; then

@@ -103,13 +103,13 @@ may() {
         compiler=gcc
         # Those with MPI in their interface, and who includes them.
         more=
-        case $h in real/cuda/api.h | real/cuda/internal.h)
+        case $h in real/cuda/api.h | real/cuda/internal.h | tests/double/*)
             cuda=${CUDA_HOME:-/usr/local/cuda}
             [ -e "$cuda/include/nccl.h" ] || continue
             more="-isystem $cuda/include"
             ;;
         esac
-        case $h in real/host/* | real/mpi/* | real/cuda/* | cli/run/*)
+        case $h in real/host/* | real/mpi/* | real/cuda/* | cli/run/* | tests/ranks/*)
             compiler=${MPICC:-mpicc}
             command -v "$compiler" > /dev/null || continue
             ;;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A test double of the calls of NVIDIA's libraries that real/cuda makes (its api.h lists them),
+ * defined against their own headers: linked in place of the libraries, it runs the CUDA backend
+ * where there is no GPU. A call that is not here is a link error; a use of one that is not
+ * understood ends the program and names it.
+ *
+ *   memory.c    device memory cannot be read or written by the host; nor pageable memory by work
+ *   order.c     streams and events: work is deferred, and reordered between streams by a seed
+ *   runtime.c   CUDA runtime          blas.c   cuBLAS over CBLAS, column-major
+ *   nccl.c      communicators         collective.c   collectives     messages.c   their MPI
+ *   faults.c    calls that fail when asked to
+ *
+ * Environment, read when a program first calls, the seed again by every cudaSetDevice:
+ *   S4D_DOUBLE_SEED=n          another order
+ *   S4D_DOUBLE_FAIL=name:n[:rank]   call n (from 1) of `name` fails, on one MPI rank or on all
+ *   S4D_DOUBLE_CALLS=path      at the end rank 0 writes how often each was called
+ *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB)
+ *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
+ *
+ * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);
+ * collective (NCCL notices that a peer has gone); death (of this rank, in a collective); join (a
+ * communicator that forms never hears of this rank). */
+#ifndef S4D_TESTS_DOUBLE_DOUBLE_H
+#define S4D_TESTS_DOUBLE_DOUBLE_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* faults.c */
+bool s4d_double_fails(const char *name); /* counts a call */
+long long s4d_double_setting(const char *variable, long long otherwise);
+int s4d_double_rank(void); /* in MPI_COMM_WORLD */
+void s4d_double_refuse(const char *call, const char *what) __attribute__((noreturn));
+
+/* order.c: items of streams. step() does what the item is for, or a part of that: true when it is
+ * done. It runs when all before it in its stream are done, and never within the call that appended
+ * it, or only after later ones: as the seed says. `data` is freed afterwards. */
+void s4d_double_append(cudaStream_t stream, bool (*step)(void *data), void *data);
+bool s4d_double_is_stream(cudaStream_t stream);
+/* Why the host calls: it goes on whatever happens; or it asks whether something has happened. */
+enum s4d_double_call { S4D_DOUBLE_ISSUES, S4D_DOUBLE_ASKS };
+void s4d_double_turn(enum s4d_double_call call); /* perhaps some items run */
+bool s4d_double_in_work(void);                   /* a host function runs */
+int s4d_double_device(void);
+void s4d_double_finish_all(void);         /* returns when all streams are empty */
+uint64_t s4d_double_draw(uint64_t below); /* 0 .. below - 1, by the seed */
+/* An error of work on the device: all later calls return it, as CUDA's sticky errors. */
+void s4d_double_break(cudaError_t error, const char *why);
+cudaError_t s4d_double_broken(void);
+
+/* How a call of CUDA's begins; `code` is what it returns when it is to fail. */
+#define S4D_DOUBLE_ENTER(name, code)                                                               \
+    do {                                                                                           \
+        if (s4d_double_in_work())                                                                  \
+            s4d_double_refuse(name, "a host function may not call CUDA");                          \
+        s4d_double_turn(S4D_DOUBLE_ISSUES);                                                        \
+        if (s4d_double_fails(name))                                                                \
+            return code;                                                                           \
+        if (s4d_double_broken())                                                                   \
+            return s4d_double_broken();                                                            \
+    } while (0)
+
+/* memory.c. Where work finds `bytes` bytes at a device or pinned address: NULL, and the device
+ * broken with an illegal address, if not all of them are in one allocation. */
+void *s4d_double_reach(const void *address, size_t bytes, const char *who);
+bool s4d_double_is_pinned(const void *address, size_t bytes);
+bool s4d_double_is_device(const void *address, size_t bytes);
+
+/* messages.c: of work that ranks do together, matched by communicator and number. */
+struct s4d_double_message {
+    uint64_t comm, number;
+    int64_t count;
+    int from; /* rank in MPI_COMM_WORLD */
+    int32_t kind, type, op, bytes;
+    unsigned char data[];
+};
+void s4d_double_send(int to, const struct s4d_double_message *head, const void *data);
+/* The message of a rank, or NULL: not yet. Kept until dropped. */
+const struct s4d_double_message *s4d_double_find(uint64_t comm, uint64_t number, int from);
+void s4d_double_drop(uint64_t comm, uint64_t number, int from);
+void s4d_double_exchange(void); /* moves messages on */
+
+#endif

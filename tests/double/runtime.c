@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices, launches and words of the CUDA runtime. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/cuda/kernels/kernels.h"
+#include "support/memory.h"
+#include "tests/cuda/cpu_launch.h"
+#include "tests/double/double.h"
+
+static int driver(void)
+{
+    return (int)s4d_double_setting("S4D_DOUBLE_DRIVER", CUDART_VERSION);
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    S4D_DOUBLE_ENTER("cudaGetDeviceCount", cudaErrorUnknown);
+    *count = driver() < CUDART_VERSION ? 0 : (int)s4d_double_setting("S4D_DOUBLE_GPUS", 8);
+    if (driver() < CUDART_VERSION)
+        return cudaErrorInsufficientDriver;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
+{
+    S4D_DOUBLE_ENTER("cudaDeviceGetPCIBusId", cudaErrorUnknown);
+    snprintf(text, (size_t)size, "0000:%02X:00.0", device + 1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    S4D_DOUBLE_ENTER("cudaGetDevice", cudaErrorUnknown);
+    *device = s4d_double_device();
+    return cudaSuccess;
+}
+
+/* The name alone: all else is 0. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    S4D_DOUBLE_ENTER("cudaGetDeviceProperties", cudaErrorUnknown);
+    if (device != s4d_double_device())
+        return cudaErrorInvalidDevice;
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "double of a GPU");
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    S4D_DOUBLE_ENTER("cudaDriverGetVersion", cudaErrorUnknown);
+    *version = driver();
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    S4D_DOUBLE_ENTER("cudaRuntimeGetVersion", cudaErrorUnknown);
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+/* ---- launches: all kernels of the project take one struct s4d_cuda_args by value ---- */
+
+struct launch {
+    const void *kernel;
+    struct s4d_cuda_args args;
+    unsigned x, y, shared;
+};
+
+static size_t bytes_of(const struct s4d_buffer *b)
+{
+    int64_t n = b->rows > 0 && b->cols > 0 ? (b->rows - 1) * b->stride + b->cols : 0;
+    return (size_t)(n * s4d_type_bytes[b->type]);
+}
+
+/* From addresses that the host knows to those where the bytes are. */
+static bool reach_all(struct s4d_cuda_args *a)
+{
+    for (int k = 0; k < S4D_OPERANDS; k++) {
+        struct s4d_buffer *b = &a->o[k];
+        if (b->data && !(b->data = s4d_double_reach(b->data, bytes_of(b), "a kernel")))
+            return false;
+    }
+    if (a->scratch && !(a->scratch = s4d_double_reach(a->scratch, 1, "a kernel's scratch")))
+        return false;
+    return !a->table || (a->table = s4d_double_reach(a->table, 1, "a kernel's table"));
+}
+
+static bool run(void *data)
+{
+    struct launch *l = data;
+    if (s4d_double_fails("kernel"))
+        s4d_double_break(cudaErrorLaunchFailure, "a kernel fails as asked");
+    if (!s4d_double_broken() && reach_all(&l->args))
+        s4d_cpu_launch(l->kernel, &l->args, l->x, l->y, 1, l->shared);
+    return true;
+}
+
+/* One thread a block: kernels are correct for any number, which tests/cuda/kernels.c checks. */
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                             size_t shared_bytes, cudaStream_t stream)
+{
+    S4D_DOUBLE_ENTER("cudaLaunchKernel", cudaErrorLaunchOutOfResources);
+    if (!s4d_double_is_stream(stream))
+        return cudaErrorInvalidResourceHandle;
+    if (!kernel)
+        return cudaErrorInvalidDeviceFunction;
+    if (grid.z != 1 || block.y != 1 || block.z != 1)
+        s4d_double_refuse("cudaLaunchKernel", "more dimensions than blocks of two, threads of one");
+    if (grid.x < 1 || grid.x > INT32_MAX || grid.y < 1 || grid.y > UINT16_MAX || block.x < 1 ||
+        block.x > 1024 || shared_bytes > 48 << 10)
+        return cudaErrorInvalidConfiguration;
+    struct launch *l = s4d_malloc(sizeof *l);
+    unsigned shared = (unsigned)shared_bytes / block.x;
+    l->kernel = kernel;
+    memcpy(&l->args, arguments[0], sizeof l->args);
+    l->x = grid.x;
+    l->y = grid.y;
+    l->shared = shared < 16 ? 16 : shared;
+    s4d_double_append(stream, run, l);
+    return cudaSuccess;
+}
+
+struct task {
+    cudaHostFn_t function;
+    void *data;
+};
+
+static bool run_task(void *data)
+{
+    const struct task *t = data;
+    if (!s4d_double_broken()) /* "not called in the event of an error in the CUDA context" */
+        t->function(t->data);
+    return true;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    S4D_DOUBLE_ENTER("cudaLaunchHostFunc", cudaErrorUnknown);
+    if (!s4d_double_is_stream(stream))
+        return cudaErrorInvalidResourceHandle;
+    struct task *t = s4d_malloc(sizeof *t);
+    *t = (struct task){function, data};
+    s4d_double_append(stream, run_task, t);
+    return cudaSuccess;
+}
+
+/* ---- words ---- */
+
+static const struct {
+    cudaError_t code;
+    const char *name, *text;
+} words[] = {
+#define WORDS(code, text)                                                                          \
+    {                                                                                              \
+        code, #code, text                                                                          \
+    }
+    WORDS(cudaSuccess, "no error"),
+    WORDS(cudaErrorInvalidValue, "invalid argument"),
+    WORDS(cudaErrorMemoryAllocation, "out of memory"),
+    WORDS(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    WORDS(cudaErrorInvalidPitchValue, "invalid pitch argument"),
+    WORDS(cudaErrorInsufficientDriver,
+          "CUDA driver version is insufficient for CUDA runtime version"),
+    WORDS(cudaErrorInvalidDeviceFunction, "invalid device function"),
+    WORDS(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    WORDS(cudaErrorInvalidDevice, "invalid device ordinal"),
+    WORDS(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    WORDS(cudaErrorNotReady, "device not ready"),
+    WORDS(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
+    WORDS(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
+    WORDS(cudaErrorLaunchFailure, "unspecified launch failure"),
+    WORDS(cudaErrorUnknown, "unknown error"),
+};
+
+const char *cudaGetErrorName(cudaError_t code)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].code == code)
+            return words[i].name;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].code == code)
+            return words[i].text;
+    return "unrecognized error code";
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA backend when something fails, on the double of NVIDIA's libraries (tests/double): every
+# message names rank, host, call and the library's words, and all ranks end within 30 s.
+
+load lib
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.."
+    [ -x "${BUILD:-build}/tests/double/scale4d-run" ] || skip "built without CUDA"
+}
+
+run_double=${BUILD:-build}/tests/double/scale4d-run
+small=(train --workload gpt-tiny --global-batch 8 --precision bf16 --grid 2x1x1x1 --iterations 1
+    --backend cuda)
+
+# fails FAIL STATUS TEXT...: a run of two ranks in which FAIL (S4D_DOUBLE_FAIL) happens.
+fails() {
+    local fail=$1 status=$2 start=$SECONDS
+    shift 2
+    S4D_DOUBLE_FAIL=$fail S4D_DOUBLE_SEED=$RANDOM ends "$status" "$@" -- \
+        "$mpirun" -n 2 "$run_double" "${small[@]}" || { echo "with $fail"; return 1; }
+    [ $((SECONDS - start)) -le 30 ] || { echo "$fail: took $((SECONDS - start)) s"; return 1; }
+}
+
+@test "double: trains, and says which libraries it stands for" {
+    ends 0 "CUDA 1" -- "$mpirun" -n 2 "$run_double" "${small[@]}"
+}
+
+@test "double: every call that fails is named, with rank, host and the library's words" {
+    S4D_DOUBLE_CALLS=$dir/calls ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}"
+    [ "$(wc -l < "$dir/calls")" -ge 35 ]
+    local name count rank words seen=0
+    while read -r name count; do
+        case $name in
+        kernel | product | collective | death | join) continue ;;
+        # What is said of versions, and what is given back at the end, is no reason to fail.
+        *GetVersion | *Destroy | cudaFree | cudaFreeHost | cudaDriverGetVersion) continue ;;
+        cuda*) words="CUDA: " ;;
+        cublas*) words="cuBLAS: " ;;
+        nccl*) words="NCCL: " ;;
+        esac
+        rank=$((seen % 2))
+        [ "$name" = ncclGetUniqueId ] && rank=0
+        fails "$name:$(((count + 1) / 2)):$rank" 69 "scale4d: rank $rank ($(hostname))" \
+            "$name: $words"
+        seen=$((seen + 1))
+    done < "$dir/calls"
+    [ "$seen" -ge 25 ]
+}
+
+@test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
+    fails kernel:60:1 69 "rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)"
+    # The next call meets it, whichever library's that is.
+    fails product:100:0 69 "scale4d: rank 0 ("
+    fails collective:5:1 69 "rank 1 (" "remote process exited or there was a network error"
+}
+
+@test "double: a rank that dies in a collective is named by the one that waits" {
+    "$mpirun" --version | grep -q 'Open MPI' || skip "another launcher kills all ranks at once"
+    # Its launcher has the last word: 128 and the signal.
+    fails death:5:1 137 "scale4d: rank 0 (" "rank 1 (process" "is gone; waiting in"
+}
+
+@test "double: what fails at the end is no failure of the run" {
+    fails ncclCommDestroy:1 0
+    fails cublasDestroy:1 0
+}
+
+@test "double: no GPU, no driver, an old one, too few GPUs, too little memory" {
+    two=("$mpirun" -n 2 "$run_double" "${small[@]}")
+    S4D_DOUBLE_GPUS=0 ends 69 "rank 0 (" "no CUDA-capable device is detected" -- "${two[@]}"
+    S4D_DOUBLE_DRIVER=0 ends 69 "this node has no NVIDIA driver" -- "${two[@]}"
+    S4D_DOUBLE_DRIVER=11040 ends 69 "the driver is for CUDA 11.4, this program was built with" -- \
+        "${two[@]}"
+    S4D_DOUBLE_GPUS=1 ends 69 "local ranks 0 and 1, of 2 on this node, would share GPU" -- "${two[@]}"
+    S4D_DOUBLE_GPU_BYTES=34000000 ends 69 "the plan needs" "free are 0.000 of 0.034 GB" -- "${two[@]}"
+}
