@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "sim/fabric.h"
 #include "sim/platform_machine.h"
 #include "support/nccl_topology.h"
 
@@ -128,8 +129,13 @@ int s4d_scenario_load(struct s4d_machine *m, struct s4d_scenario *s, const char 
     int rc = read_placement(&s->placement, o, err);
     if (rc == 0)
         rc = read_differences(&s->differences, set, o, &of_machine, err);
+    bool read = rc == 0;
     if (rc == 0)
         rc = load_with_node(m, machine, &of_machine, o, err);
+    if (rc == 0 && (rc = s4d_fabric_check(m, err)) != 0)
+        s4d_machine_free(m);
+    if (rc && read)
+        s4d_differences_locate(&s->differences, &of_machine, err);
     s4d_texts_free(&of_machine);
     if (rc)
         s4d_scenario_free(s);

@@ -64,10 +64,15 @@ static int relocate(const struct s4d_sweep_entry *e, const struct s4d_error *why
     snprintf(key, sizeof key, "%.79s", why->where + 2);
     if ((colon = strchr(key, ':')) != NULL)
         *colon = '\0';
-    for (char *c = key; *c != '\0'; c++)
+    for (char *c = key; *c != '\0' && *c != ' '; c++)
         *c = *c == '-' ? '_' : *c;
+    char *name = strncmp(key, "set ", 4) == 0 ? key + 4 : NULL; /* of the machine */
+    if (name)
+        name[-1] = '\0';
     const struct s4d_yaml_node *at = place_of(e, key);
-    if (at != NULL)
+    if (at != NULL && name)
+        s4d_yaml_fail(at, err, "%s: %s", name, why->text);
+    else if (at != NULL)
         s4d_yaml_fail(at, err, "%s", why->text);
     else
         s4d_yaml_fail(e->node, err, "%s: %s", key, why->text);

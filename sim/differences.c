@@ -102,15 +102,20 @@ static int read_entry(struct s4d_differences *d, int part, const struct s4d_yaml
 {
     if (entry->kind != S4D_YAML_SCALAR)
         return s4d_yaml_fail(entry, err, "expected a value");
+    const char *name = entry->key;
+    if (part == PARTS && s4d_is_difference(entry->key))
+        part = part_of(entry->key, &name);
     if (part == PARTS) {
         char *setting = s4d_asprintf("%s=%s", entry->key, entry->text);
+        char *place = s4d_asprintf("%s:%d", entry->file, entry->line);
         s4d_texts_add(set, setting);
+        s4d_texts_add(&d->places, place);
         free(setting);
+        free(place);
         return 0;
     }
     char *where = s4d_asprintf("%s:%d: %s", entry->file, entry->line, entry->key);
-    int rc =
-        add(d, (enum s4d_difference_part)part, entry->key, entry->text, where, S4D_EXIT_DATA, err);
+    int rc = add(d, (enum s4d_difference_part)part, name, entry->text, where, S4D_EXIT_DATA, err);
     free(where);
     return rc;
 }
@@ -146,6 +151,25 @@ int s4d_differences_parse(struct s4d_differences *d, const char *file, const cha
     return rc ? -1 : 0;
 }
 
+void s4d_differences_locate(const struct s4d_differences *d, const struct s4d_texts *set,
+                            struct s4d_error *err)
+{
+    if (strncmp(err->where, "--set ", 6) != 0)
+        return;
+    const char *key = err->where + 6;
+    size_t n = strlen(key);
+    for (int i = set->n - 1; i >= 0; i--) /* the last says what holds */
+        if (strncmp(set->v[i], key, n) == 0 && set->v[i][n] == '=') {
+            if (i >= d->places.n) /* of the command line */
+                return;
+            char *where = s4d_asprintf("%s: %s", d->places.v[i], key);
+            snprintf(err->where, sizeof err->where, "%s", where);
+            err->exit = S4D_EXIT_DATA;
+            free(where);
+            return;
+        }
+}
+
 int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d_texts *set,
                          struct s4d_error *err)
 {
@@ -166,6 +190,7 @@ void s4d_differences_free(struct s4d_differences *d)
         free(d->v[i].where);
     }
     free(d->v);
+    s4d_texts_free(&d->places);
     *d = (struct s4d_differences){0};
 }
 

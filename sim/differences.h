@@ -25,18 +25,23 @@ struct s4d_difference {
 struct s4d_differences {
     struct s4d_difference *v;
     int n, cap;
+    struct s4d_texts places; /* "diff.yaml:2", of every setting that was appended to `set` */
 };
 
 bool s4d_is_difference(const char *setting);
 /* One setting of the command line. 0, or -1 (exit 64). */
 int s4d_differences_add(struct s4d_differences *d, const char *setting, struct s4d_error *err);
-/* A YAML file with the mappings links, nics, devices (NAME: VALUE) and set (KEY: VALUE, of the
- * machine: appended to `set` as "KEY=VALUE"); all may be missing. 0, or -1 (exit 65, file:line). */
+/* A YAML file with the mappings links, nics, devices (NAME: VALUE) and set (KEY: VALUE, of whatever
+ * --set takes; of the machine: appended to `set` as "KEY=VALUE"); all may be missing. 0, or -1
+ * (exit 65, file:line). */
 int s4d_differences_read(struct s4d_differences *d, const char *file, struct s4d_texts *set,
                          struct s4d_error *err);
 /* The same from n bytes; file is for messages. */
 int s4d_differences_parse(struct s4d_differences *d, const char *file, const char *text, size_t n,
                           struct s4d_texts *set, struct s4d_error *err);
+/* Of a fault in one of those settings, "--set KEY": says the line of the file instead (exit 65). */
+void s4d_differences_locate(const struct s4d_differences *d, const struct s4d_texts *set,
+                            struct s4d_error *err);
 void s4d_differences_free(struct s4d_differences *d);
 
 /* Sets capacities (0: dead) and speeds in a cluster of the whole machine. 0, or -1: a name that is

@@ -153,8 +153,8 @@ static int unknown_key(const struct s4d_machine *m, const char *key, struct s4d_
 {
     struct keys k = {0};
     s4d_machine_visit(m, collect, &k);
-    s4d_fail(err, S4D_EXIT_USAGE, "--set", "unknown key %s of machine %s", s4d_quote(key).text,
-             m->name);
+    s4d_fail(err, S4D_EXIT_USAGE, "", "unknown key of machine %s", m->name);
+    fail_at(err, key);
     s4d_hint_nearest(err, key, (const char *const *)k.v, k.n);
     for (int i = 0; i < k.n; i++)
         free(k.v[i]);

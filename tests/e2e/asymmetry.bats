@@ -60,6 +60,15 @@ END
     fast=$("$s4d" "${job[@]}" --diff "$dir/diff.yaml" --set fabric.oversubscription=1 | field "['iteration_time_s']")
     python3 -c "import sys; sys.exit(not $slow > $fast)"
     "$s4d" route --machine "$tree" --diff "$dir/diff.yaml" 21 0 | grep -q '^n5.nic0.out '
+    printf 'set:\n  nics.n5.nic1: dead\n' > "$dir/in_set.yaml" # set takes all that --set takes
+    "$s4d" route --machine "$tree" --diff "$dir/in_set.yaml" 21 0 | grep -q '^n5.nic0.out '
+    printf 'set:\n  fabric.nodes: 64\n  fabric.colour: 4\n' > "$dir/bad.yaml"
+    refuses 65 "bad.yaml:3: fabric.colour: unknown key" -- "${job[@]}" --diff "$dir/bad.yaml"
+    printf 'set:\n  node.nic_bandwidth_Bps: 25\n' > "$dir/bad.yaml"
+    refuses 65 "bad.yaml:2: node.nic_bandwidth_Bps: expected a bandwidth" -- "${job[@]}" --diff "$dir/bad.yaml"
+    refuses 64 "--set node.nic_bandwidth_Bps" -- "${job[@]}" --set node.nic_bandwidth_Bps=25
+    printf 'set:\n  nothing: 25\n' > "$dir/bad.yaml"
+    refuses 65 "bad.yaml:2: nothing: unknown key" -- "${job[@]}" --diff "$dir/bad.yaml"
     echo 'cables:' >> "$dir/diff.yaml"
     refuses 65 "diff.yaml:" "cables" "links, nics, devices or set" -- "${job[@]}" --diff "$dir/diff.yaml"
 }

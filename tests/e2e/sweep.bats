@@ -193,6 +193,9 @@ END
     sed -i 's/^machine:.*/machine: perlmutter\nset: [node.nic_bandwith_Bps=1GB\/s]/' s.yaml
     refuses 65 "s.yaml:2: set" "nic_bandwidth_Bps" -- sweep s.yaml
     experiments
+    sed -i "s/^machine:.*/machine: perlmutter\nset: [node.nic_bandwidth_Bps=1]/" s.yaml
+    refuses 65 "s.yaml:2: set" "node.nic_bandwidth_Bps: expected a bandwidth" -- sweep s.yaml
+    experiments
     refuses 64 "--share" "2/8" -- sweep s.yaml --share 9/8
     OMPI_COMM_WORLD_RANK=1 refuses 64 "OMPI_COMM_WORLD_SIZE" "--share" -- sweep s.yaml
     refuses 74 "none/s.jsonl" -- sweep s.yaml --output none/s.jsonl
