@@ -3,6 +3,10 @@
 # Golden files: tests/golden/NAME.txt starts with "$ scale4d ARGUMENT..." and goes on with what that
 # command prints on standard output. A changed prediction is a diff to review.
 #
+# Records of one s4d_model_version claim one prediction (a rerun of a sweep skips what has a record):
+# tests/golden/model_version holds the version and the digests of the predictions it stands for. When one
+# of them changes and the version does not, that is a failure, also of --write; a new file is none.
+#
 #   tests/golden.sh [--write] [NAME...]      TAP; --write rewrites the files
 set -u
 cd "$(dirname "$0")/.."
@@ -37,3 +41,21 @@ for file in $(if [ $# -gt 0 ]; then printf 'tests/golden/%s.txt\n' "$@"; else ls
     fi
     rm -f "$new"
 done
+
+[ $# -gt 0 ] && exit 0
+kept=tests/golden/model_version
+version=$(sed -n 's/^const char \*const s4d_model_version = "\(.*\)";$/\1/p' support/record.c)
+of_version() {
+    echo "$version"
+    sha256sum tests/golden/{accuracy,collective,simulate}*.txt
+}
+if of_version | cmp -s - $kept; then
+    echo "ok - model version $version"
+elif [ "$(head -n 1 $kept)" = "$version" ] && ! tail -n +2 $kept | sha256sum -c --status; then
+    echo "not ok - predictions changed, their version did not: raise s4d_model_version in support/record.c"
+elif [ -n "$write" ]; then
+    of_version > $kept
+    echo "ok - model version $version, $kept rewritten"
+else
+    echo "not ok - $kept is not of version $version and its predictions (make golden)"
+fi

@@ -54,7 +54,7 @@ number() {
     grid=$(number grid <<< "$best" | tr -d '"')
     alone=$(simulate --gpus 64 --grid "$grid" --json 2> /dev/null)
     [ "$(number iteration_time_s <<< "$alone")" = "$(number iteration_time_s <<< "$best")" ]
-    simulate --gpus 64 --grid auto 2> /dev/null | grep -q "^# grid chosen: .* best by an alpha-beta"
+    simulate --gpus 64 --grid auto 2> /dev/null | grep -q "^# grid chosen: .* best by the model simulated"
 }
 
 @test "simulate: exposed parts sum to the iteration" {
