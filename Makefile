@@ -11,7 +11,6 @@
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
 #: accuracy        models of collectives and kernels against measurements: build/accuracy/report.md
-#: model-validation  the tuner's models against simulation for every grid of two jobs of a paper
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
 #: man             man pages of both programs and their commands, into build/man (needs help2man)
@@ -250,9 +249,6 @@ accuracy:
 	@$(MAKE) $(JOBS) --no-print-directory all
 	@build/scale4d accuracy --output build/accuracy
 
-model-validation: figure-program
-	@sim/tune/model-validation.sh $(BUILD)/model-validation
-
 compare-host: all
 	@real/compare-host.sh $(BUILD)/compare-host
 
@@ -303,7 +299,7 @@ help:
 	@sed -n 's/^#: /  /p' Makefile
 
 .PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test test-gpu figures \
-    figure-program accuracy model-validation bench compare-host man install uninstall golden format format-check deps clean \
+    figure-program accuracy bench compare-host man install uninstall golden format format-check deps clean \
     help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
 -include $(patsubst %.o,%.d,$(call object,$(ALL)) $(CPU_KERNELS) $(CUDA_OBJECTS))

@@ -182,12 +182,20 @@ static void release(struct figure *f)
     free(f->records_file);
 }
 
+/* By enum s4d_figure_rows. */
+static int (*const simulators[])(struct figure *f, struct s4d_error *err) = {
+    [S4D_ROWS_MERIT] = s4d_figure_simulate,
+    [S4D_ROWS_PARTS] = s4d_figure_simulate,
+    [S4D_ROWS_MACHINES] = s4d_figure_simulate,
+    [S4D_ROWS_GRIDS] = s4d_figure_simulate_grids,
+};
+
 static int make(struct figure *f, struct s4d_error *err)
 {
     s4d_stop_keeps(f->records_file);
     if (f->options.draw_only)
         s4d_figure_warn_stale(f);
-    else if (s4d_figure_simulate(f, err))
+    else if (simulators[f->e.rows](f, err))
         return -1;
     return draw(f, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of scale4d plot: cli/plot.c loads and draws, cli/plot_points.c simulates. */
+/* The parts of scale4d plot: cli/plot.c loads and draws, cli/plot_points.c and, of a figure of all
+ * grids, cli/plot_grids.c simulate. */
 #ifndef S4D_CLI_PLOT_H
 #define S4D_CLI_PLOT_H
 
@@ -35,6 +36,10 @@ struct figure {
  * or in the folder of another figure beside it; each is a line of records_file at once. 0, or -1.
  */
 int s4d_figure_simulate(struct figure *f, struct s4d_error *err);
+/* The same of every grid of every point; a grid that fits by the closed form and not by its plan is
+ * warned of and left out. 0, or -1: also of inputs that grids are not ranked for (65). */
+int s4d_figure_simulate_grids(struct figure *f, struct s4d_error *err);
+int s4d_figure_workers(const struct figure *f); /* at once */
 
 /* How many points have a record of other inputs, or of another build of the program; says so, and
  * notes it for the report. */

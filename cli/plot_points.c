@@ -53,7 +53,7 @@ static void done(void *context, int i, json_t *record, const struct s4d_error *w
     s4d_progress("simulating", f->done, f->of);
 }
 
-static int processors(const struct figure *f)
+int s4d_figure_workers(const struct figure *f)
 {
     return f->options.workers > 0 ? f->options.workers : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -78,7 +78,7 @@ int s4d_figure_simulate(struct figure *f, struct s4d_error *err)
     }
     if (rc == 0) {
         s4d_progress("simulating", 0, f->of);
-        s4d_trials_run(&f->trials, which, f->of, processors(f), done, f);
+        s4d_trials_run(&f->trials, which, f->of, s4d_figure_workers(f), done, f);
         s4d_progress_end();
     }
     free(which);

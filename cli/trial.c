@@ -209,7 +209,8 @@ json_t *s4d_trial_of_others(const struct s4d_trials *t, int i, const struct s4d_
     const struct s4d_sweep_entry *entry = t->v[i].entry;
     for (int k = 0; k < records->n; k++) {
         const json_t *e = json_object_get(records->v[k], "experiment");
-        if (!has(e, "key", t->v[i].key) || !has(e, "program", t->program))
+        bool one_of_many = json_object_get(records->v[k], "tune") != NULL; /* grids of a point */
+        if (one_of_many || !has(e, "key", t->v[i].key) || !has(e, "program", t->program))
             continue;
         json_t *record = json_deep_copy(records->v[k]),
                *own = json_object_get(record, "experiment");
@@ -235,13 +236,10 @@ static void note_entry(void *context, const char *key, enum s4d_tag tag, const c
     json_array_append_new(context, entry);
 }
 
-/* The simulation's record, and in "experiment" how it is found and what a figure tells of it. */
-static json_t *record_of(const struct s4d_trials *t, const struct s4d_trial *trial,
-                         const struct s4d_result *result)
+json_t *s4d_trial_experiment(const struct s4d_trials *t, const struct s4d_trial *trial)
 {
     json_t *entries = json_array();
     s4d_machine_visit(&trial->in.machine, note_entry, entries);
-    json_t *record = s4d_simulation_record(&trial->in.simulation, result);
     json_t *experiment =
         json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:o}", "name", trial->entry->name, "key",
                   trial->key, "program", t->program, "workload", trial->options.workload, "gpus",
@@ -249,7 +247,15 @@ static json_t *record_of(const struct s4d_trials *t, const struct s4d_trial *tri
                   trial->in.machine.hash, "machine_entries", entries);
     if (trial->entry->series != NULL)
         json_object_set_new(experiment, "series", json_string(trial->entry->series));
-    json_object_set_new(record, "experiment", experiment);
+    return experiment;
+}
+
+/* The simulation's record, and in "experiment" how it is found and what a figure tells of it. */
+static json_t *record_of(const struct s4d_trials *t, const struct s4d_trial *trial,
+                         const struct s4d_result *result)
+{
+    json_t *record = s4d_simulation_record(&trial->in.simulation, result);
+    json_object_set_new(record, "experiment", s4d_trial_experiment(t, trial));
     json_object_set(record, "provenance", t->provenance);
     return record;
 }

@@ -42,6 +42,10 @@ void s4d_trials_free(struct s4d_trials *t);
 json_t *s4d_trial_find(const struct s4d_trials *t, int i, const struct s4d_records *records,
                        bool program);
 
+/* A record's "experiment": how it is found again, and what a figure tells of it. A new reference.
+ */
+json_t *s4d_trial_experiment(const struct s4d_trials *t, const struct s4d_trial *trial);
+
 /* A record of the same inputs and program under whatever name, as the trial's own: a new reference,
  * or NULL. */
 json_t *s4d_trial_of_others(const struct s4d_trials *t, int i, const struct s4d_records *records);

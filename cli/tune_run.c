@@ -4,6 +4,7 @@
 #include "cli/tune_run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,11 @@ static int take_finished(struct s4d_tune_run *t)
     return taken;
 }
 
+static json_t *known(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
 static void on_finished(void *context, int i, const struct s4d_result *result)
 {
     struct s4d_tune_run *t = context;
@@ -80,9 +86,12 @@ static void on_finished(void *context, int i, const struct s4d_result *result)
     struct s4d_simulation s = s4d_tune_simulation(&t->now.space, &tuned->choice);
     json_t *record = s4d_simulation_record(&s, result);
     json_object_set_new(record, "tune",
-                        json_pack("{s:s, s:f, s:f}", "key", key, "estimate_s",
+                        json_pack("{s:s, s:f, s:f, s:o, s:o}", "key", key, "estimate_s",
                                   tuned->choice.estimate_s, "memory_estimate_bytes",
-                                  tuned->choice.memory_bytes));
+                                  tuned->choice.memory_bytes, "published_s",
+                                  known(tuned->published_s), "links_s", known(tuned->links_s)));
+    if (t->experiment)
+        json_object_set(record, "experiment", t->experiment);
     json_object_set(record, "provenance", t->provenance);
     if (s4d_stop_append(&t->records, t->c->records, record, &t->write_fault) != 0)
         t->write_fault.exit = S4D_EXIT_OUTPUT;
@@ -124,7 +133,7 @@ static struct s4d_space space_of(const struct s4d_tune_run *t, int gpus)
 
 static void warn_short_list(const struct s4d_tune_run *t)
 {
-    if (t->c->simulate > t->now.n)
+    if (t->c->simulate > t->now.n && t->c->simulate != S4D_TUNE_ALL)
         s4d_warn("--simulate %d: %d configurations of %d GPUs fit%s; all %d are simulated",
                  t->c->simulate, t->now.ranking.n, t->now.space.gpus,
                  t->now.n < t->now.ranking.n ? " (fewer with at most --variants of one grid)" : "",

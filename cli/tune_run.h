@@ -3,11 +3,14 @@
 #ifndef S4D_CLI_TUNE_RUN_H
 #define S4D_CLI_TUNE_RUN_H
 
+#include <limits.h>
+
 #include "cli/tune.h"
 #include "plots/records.h"
 #include "schedule/schedule_options.h"
 #include "support/option.h" /* for: struct s4d_texts */
 
+enum { S4D_TUNE_ALL = INT_MAX }; /* of simulate: without a warning that there are fewer */
 struct s4d_tune_config {
     char *machine, *workload, *gpus, *records, *plot;
     struct s4d_texts set;
@@ -23,6 +26,7 @@ struct s4d_tune_run {
     struct s4d_workload workload;
     struct s4d_records records;
     json_t *provenance;
+    json_t *experiment; /* of every record made, too; or NULL */
     char program[17];
     struct s4d_tuning now; /* of the number of GPUs at hand */
     int finished;

@@ -22,7 +22,8 @@ const char *const s4d_series_keys[] = {"name", "title", "set", NULL};
         .name = "set", .type = S4D_OPT_LIST, .offset = offsetof(struct type_, set)                 \
     }
 
-static const char *const rows[] = {"merit", "parts", "machines", NULL}; /* enum s4d_figure_rows */
+static const char *const rows[] = {"merit", "parts", "machines", "grids",
+                                   NULL}; /* enum s4d_figure_rows */
 
 static const char *const added[] = {"any", "points", "none", NULL}; /* enum s4d_figure_added */
 
@@ -198,6 +199,8 @@ int s4d_experiment_read(struct s4d_experiment *e, const char *folder, const char
          required(e->root, "tolerance_percent", err) || read_points(e, others, err) ||
          read_series(e, others, err);
     free(skip);
+    if (e->rows == S4D_ROWS_GRIDS) /* a record of one grid says nothing about models */
+        e->added = S4D_ADDED_NONE;
     return rc ? -1 : 0;
 }
 

@@ -26,9 +26,9 @@ struct s4d_series {
     const struct s4d_yaml_node *node;
 };
 
-/* What a row of data.tsv tells of a simulation: its merit, the parts of its iteration, or its merit
- * with the machine. */
-enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS, S4D_ROWS_MACHINES };
+/* What a row of data.tsv tells of a simulation: its merit, the parts of its iteration, its merit
+ * with the machine, or what models say of it, of all grids of a point (plots/grids.h). */
+enum s4d_figure_rows { S4D_ROWS_MERIT, S4D_ROWS_PARTS, S4D_ROWS_MACHINES, S4D_ROWS_GRIDS };
 
 /* Which records of a user's a figure draws beside its own: any, at its GPUs; those of its points;
  * none, since its axes are others. */

@@ -8,23 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/grids.h"
 #include "plots/scaling.h"
 #include "support/file.h"
 #include "support/memory.h"
 
+bool s4d_figure_is_of(const json_t *record, const struct s4d_series *series,
+                      const struct s4d_point *point)
+{
+    const json_t *f = json_object_get(record, "experiment");
+    const char *s = json_string_value(json_object_get(f, "series"));
+    const char *w = json_string_value(json_object_get(f, "workload"));
+    const char *m = json_string_value(json_object_get(f, "machine"));
+    return s != NULL && w != NULL && strcmp(s, series->name) == 0 &&
+           strcmp(w, point->workload) == 0 && (m == NULL || strcmp(m, point->machine) == 0) &&
+           json_integer_value(json_object_get(f, "gpus")) == point->gpus;
+}
+
 json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_series *series,
                           const struct s4d_point *point)
 {
-    for (int i = records->n - 1; i >= 0; i--) {
-        const json_t *f = json_object_get(records->v[i], "experiment");
-        const char *s = json_string_value(json_object_get(f, "series"));
-        const char *w = json_string_value(json_object_get(f, "workload"));
-        const char *m = json_string_value(json_object_get(f, "machine"));
-        if (s != NULL && w != NULL && strcmp(s, series->name) == 0 &&
-            strcmp(w, point->workload) == 0 && (m == NULL || strcmp(m, point->machine) == 0) &&
-            json_integer_value(json_object_get(f, "gpus")) == point->gpus)
+    for (int i = records->n - 1; i >= 0; i--)
+        if (s4d_figure_is_of(records->v[i], series, point))
             return records->v[i];
-    }
     return NULL;
 }
 
@@ -108,6 +114,10 @@ static void (*const row_writers[])(const json_t *r, const char *machine, double 
 
 static void write_columns(const struct s4d_experiment *e, FILE *out)
 {
+    if (e->rows == S4D_ROWS_GRIDS) {
+        s4d_grids_columns(out);
+        return;
+    }
     if (e->rows != S4D_ROWS_PARTS) {
         fputs(e->rows == S4D_ROWS_MERIT ? merit_columns : machines_columns, out);
         return;
@@ -126,6 +136,10 @@ static int simulated_rows(const struct tables *t, struct s4d_point *const *point
         for (int i = 0; i < e->n_points; i++) {
             const struct s4d_point *p = points[i];
             const json_t *r = s4d_figure_record(t->records, &e->series[s], p);
+            if (r != NULL && e->rows == S4D_ROWS_GRIDS) {
+                s4d_grids_rows(t->records, &e->series[s], p, out);
+                continue;
+            }
             if (r == NULL) {
                 s4d_fail(err, S4D_EXIT_DATA, e->folder, "no record of %s on %d GPUs (%s)",
                          p->workload, p->gpus, e->series[s].name);
@@ -191,12 +205,13 @@ static void (*const published_writers[])(const struct tables *t, const struct s4
     [S4D_ROWS_MERIT] = published_merit,
     [S4D_ROWS_PARTS] = published_parts,
     [S4D_ROWS_MACHINES] = published_machines,
+    [S4D_ROWS_GRIDS] = NULL, /* one number would be of one grid */
 };
 
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
 static void published_rows(const struct tables *t, struct s4d_point *const *points, FILE *out)
 {
-    for (int i = 0; i < t->e->n_points; i++) {
+    for (int i = 0; i < t->e->n_points && published_writers[t->e->rows] != NULL; i++) {
         const struct s4d_point *p = points[i];
         const struct s4d_published *any = s4d_figure_published(t->e, t->published, "sustained", p);
         if (any == NULL)

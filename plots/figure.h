@@ -9,7 +9,11 @@
 #include "plots/published.h"
 #include "plots/records.h"
 
-/* The record of a point in a series: the one whose "experiment" object names both. NULL: none. */
+/* Whether the record's "experiment" object names this series and this point. */
+bool s4d_figure_is_of(const json_t *record, const struct s4d_series *series,
+                      const struct s4d_point *point);
+/* The record of a point in a series: the last one whose "experiment" object names both. NULL: none.
+ */
 json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_series *series,
                           const struct s4d_point *point);
 
@@ -17,9 +21,9 @@ json_t *s4d_figure_record(const struct s4d_records *records, const struct s4d_se
  * grid, micro-batch, iteration s, provenance; of parts: series, workload, gpus, iteration s, its
  * parts in s (compute, exposed x, y, z, data, other: they sum to it), machine, grid, micro-batch,
  * provenance; of machines: those of merit, and behind the advertised peak's % that of the measured
- * peak, the efficiency of scaling (plots/scaling.h) and the machine. Series in the experiment's
- * order, then "published" rows; points by GPUs, then workload. 0, or -1: a point without a record
- * (65), cannot be written (74). */
+ * peak, the efficiency of scaling (plots/scaling.h) and the machine; of grids: plots/grids.h.
+ * Series in the experiment's order, then "published" rows; points by GPUs, then workload. 0, or -1:
+ * a point without a record (65), cannot be written (74). */
 int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *records,
                     const struct s4d_published_list *published, const struct s4d_overlay *overlay,
                     const char *file, struct s4d_error *err);

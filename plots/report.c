@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/grids.h"
 #include "plots/scaling.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -140,6 +141,10 @@ static void mean_by_machine(const struct s4d_experiment *e, const struct s4d_rec
 void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
                         const struct s4d_published_list *published, FILE *out)
 {
+    if (e->rows == S4D_ROWS_GRIDS) {
+        s4d_grids_summary(e, records, out);
+        return;
+    }
     for (int s = 0; s < e->n_series && published->n > 0; s++) {
         struct mean m = mean_error(&e->series[s], records, e, published, NULL);
         if (m.n == 0) {
@@ -281,9 +286,15 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
             text_of(provenance, "version"), text_of(provenance, "commit"), e->title, e->name);
     if (e->note != NULL)
         fprintf(out, "**%s.**\n\n", e->note);
-    comparison(e, records, published, out);
-    s4d_scaling_report(e, records, published, out);
-    runs(e, records, out);
+    if (e->rows == S4D_ROWS_GRIDS) {
+        fprintf(out, "## Series\n\n");
+        series_titles(e, out);
+        s4d_grids_report(e, records, out);
+    } else {
+        comparison(e, records, published, out);
+        s4d_scaling_report(e, records, published, out);
+        runs(e, records, out);
+    }
     sources(published, out);
     assumed_and_fitted(e, records, out);
     bool bad = ferror(out) != 0;

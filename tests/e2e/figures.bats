@@ -306,3 +306,70 @@ END
         "$out/paper/small/data.tsv"
     refuses 65 "no-such-figure" -- plot no-such-figure
 }
+
+# A figure of all grids of gpt-tiny on 4 and on 8 GPUs.
+grids() {
+    experiment
+    sed -i 's/^grid: auto/grid: auto\nrows: grids\nrecompute: none\ncache_layers: 0/; /blocking/d' "$fig/experiment.yaml"
+    sed -i '2,$d' "$fig/published.csv"
+    echo 'plot data skip 1 using 10:7' > "$fig/plot.gp"
+    sed -i '1i set datafile separator "\t"' "$fig/plot.gp"
+}
+@test "a figure of grids: all of them, simulate's times, tune's ranking; a rerun simulates nothing" {
+    grids
+    draw --accept > "$dir/said"
+    data=$out/paper/small/data.tsv
+    tune=(tune --machine "$one_line" --workload gpt-tiny --gpus 8 --global-batch 16 --recompute none
+        --cache-layers 0 --simulate 1000 --variants 1 --records "$dir/r.jsonl" --plot "$dir/t")
+    "$s4d" "${tune[@]}" > "$dir/tune" 2> /dev/null
+    want=$(awk -F'\t' '$2 ~ /^[0-9]+x/ { print $2, $3, $6, $7 }' "$dir/t.tsv" | sort)
+    [ -n "$want" ]
+    [ "$(awk -F'\t' '$3 == 8 { print $5, $6, $7, $10 }' "$data" | sort)" = "$want" ]
+    spearman=$(sed -n 's/.*(Spearman).*: //p' "$dir/tune")
+    grep -q "gpt-tiny on 8 GPUs of .*, overlap-all, .* model of scale4d tune $spearman" "$dir/said"
+    grep -q "gpt-tiny on 8 GPUs of .* model of scale4d tune $spearman" "$out/paper/small/report.md"
+    time_s=$("$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus 8 --grid 2x2x2x1 --global-batch 16 \
+        --recompute none --micro-batch "$(awk -F'\t' '$5 == "2x2x2x1" { print $6 }' "$data")" --json |
+        sed 's/.*"iteration_time_s": \([^,]*\).*/\1/')
+    awk -F'\t' -v t="$time_s" '$5 == "2x2x2x1" { n++; if ($10 - t > 1e-5 * t || t - $10 > 1e-5 * t) exit 1 }
+        END { exit n != 1 }' "$data"
+    records=$out/paper/small/records.jsonl
+    sum=$(md5sum < "$records")
+    draw > "$dir/said"
+    [ "$(md5sum < "$records")" = "$sum" ]
+    draw --draw-only 2> "$dir/err"
+    [ ! -s "$dir/err" ]
+    # half of a record, and another batch: those alone are made again, and the old ones go
+    truncate -s -20 "$records"
+    draw > "$dir/said"
+    [ "$(sort "$records" | sed 's/"provenance".*//' | md5sum)" = "$(sort "$records" | sed 's/"provenance".*//' | uniq | md5sum)" ]
+    cmp <(cut -f 1-10 "$fig/expected.tsv") <(cut -f 1-10 "$data")
+    sed -i 's/gpus: 8}/gpus: 8, global_batch: 32}/' "$fig/experiment.yaml"
+    draw --accept > "$dir/said"
+    [ "$(wc -l < "$records")" -eq $(($(wc -l < "$data") - 1)) ]
+}
+@test "a figure of grids: what it goes without, records that are no grids' points" {
+    grids
+    mine "$dir/mine.jsonl"
+    refuses 65 "nothing can be added" -- plot "$fig" --output "$out" --add "$dir/mine.jsonl"
+    sed -i 's/gpus: 8}/gpus: 8, grid: 2x2x2x1}/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:11" "grid: auto" -- plot "$fig" --output "$out"
+    sed -i 's/grid: 2x2x2x1}/placement: random}/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:11" "placement" -- plot "$fig" --output "$out"
+    sed -i 's/gpus: 8, placement: random}/gpus: 7919}/' "$fig/experiment.yaml"
+    status=0
+    draw > "$dir/said" 2> "$dir/err" || status=$?
+    [ "$status" -eq 65 ]
+    grep -q 'experiment.yaml:11: .*7919 are more' "$dir/err" || { cat "$dir/err"; false; }
+}
+@test "a figure does not take a grid of another figure for its grid auto" {
+    grids
+    draw --accept
+    sed -i '/^rows: grids/d' "$fig/experiment.yaml"
+    sed -i 's/using .*/using 3:4/' "$fig/plot.gp"
+    mv "$fig" "$dir/paper/other"
+    fig=$dir/paper/other
+    draw --accept > "$dir/said"
+    "$s4d" plot "$fig" --output "$dir/alone" > "$dir/said"
+    cmp "$out/paper/other/data.tsv" "$dir/alone/paper/other/data.tsv"
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A figure whose points are all grids of one job each (rows: grids): what models say of a grid
+ * against its simulation.
+ *
+ * A record of such a figure is of one grid. Its "experiment" names the point, its "tune" holds
+ * "estimate_s" (the iteration by the tuner's model), "published_s" and "links_s" (communication
+ * alone by the model of arXiv 2502.08145, with its authors' bandwidths and with those of the links;
+ * null where the authors print none for such a group). */
+#ifndef S4D_PLOTS_GRIDS_H
+#define S4D_PLOTS_GRIDS_H
+
+#include <stdio.h>
+
+#include "plots/experiment.h"
+#include "plots/records.h"
+
+/* data.tsv: series, workload, gpus, machine, grid, micro-batch, the three models' and the simulated
+ * seconds, provenance. */
+void s4d_grids_columns(FILE *out);
+/* A row for each record of the point in the series, by the sizes of the grid. Returns how many. */
+int s4d_grids_rows(const struct s4d_records *records, const struct s4d_series *series,
+                   const struct s4d_point *point, FILE *out);
+
+/* A line of Markdown for each point and series: how many grids, Spearman's rank correlation of each
+ * model with the simulation, the place of the simulated best in the tuner's ranking. */
+void s4d_grids_summary(const struct s4d_experiment *e, const struct s4d_records *records,
+                       FILE *out);
+/* The sections of report.md: that summary, and every grid, the fastest first. */
+void s4d_grids_report(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out);
+
+#endif
