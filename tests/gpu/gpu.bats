@@ -13,7 +13,7 @@ setup_file() {
 # losses BACKEND PRECISION OPTION...: of a few iterations, one a line
 losses() {
     ends 0 -- "$run4d" train --workload "$workload" --grid 1x1x1x1 --global-batch 8 --backend "$1" \
-        --precision "$2" --iterations 5 "${@:3}" --json
+        --precision "$2" --iterations 5 "${@:3}" --json >&2
     field "['loss']" | tr -d '[],' | tr ' ' '\n'
 }
 # alike TOLERANCE: two columns of numbers on standard input
