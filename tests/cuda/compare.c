@@ -85,8 +85,10 @@ static void prepare(struct test *t, const struct s4d_kernel_case *c, enum s4d_ty
     t->op.c = s4d_draw_constants(c->kind, &t->shape);
     bool turn[2] = {c->kind == S4D_OP_GEMM && s4d_draw(0, 1),
                     c->kind == S4D_OP_GEMM && s4d_draw(0, 1)};
-    t->op.c.gemm.transpose_a |= turn[0];
-    t->op.c.gemm.transpose_b |= turn[1];
+    if (c->kind == S4D_OP_GEMM) {
+        t->op.c.gemm.transpose_a = turn[0];
+        t->op.c.gemm.transpose_b = turn[1];
+    }
     int place = (int)s4d_draw(-1, 2);
     t->same[0] = t->same[1] = -1;
     if (place >= 0 && c->in_place[place][0] != c->in_place[place][1])
