@@ -73,7 +73,7 @@ GPU_TEST := $(wildcard tests/gpu/*.c)
 RANKS_TEST := $(wildcard tests/ranks/*.c)
 DOUBLE := $(if $(CUDA_LACKS),,$(wildcard tests/double/*.c))
 ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_TEST) $(GPU_TEST) $(RANKS_TEST) \
-    $(wildcard tests/double/*.c) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
+    $(wildcard tests/double/*.c tests/double/*/*.c) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
     real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
     plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
@@ -117,7 +117,7 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE)))
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE) tests/double/self/double.c))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
 $(RUN_OBJECTS): export OMPI_CC = $(CC)
 $(RUN_OBJECTS): export MPICH_CC = $(CC)
@@ -177,7 +177,9 @@ DOUBLE_OBJECTS := $(call object,$(DOUBLE) $(CUDA)) $(CPU_KERNELS) $(BUILD)/tests
 $(BUILD)/tests/double/grids: $(BUILD)/tests/real/grids.o $(call object,$(RANKS_TEST)) \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
-$(BUILD)/tests/double/grids $(BUILD)/tests/double/scale4d-run: $(BUILD)/libtests.a $(BUILD)/libscale4d.a
+$(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
+DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids scale4d-run)
+$(DOUBLE_PROGRAMS): $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(RUN_LIBS)
@@ -215,7 +217,7 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 real-programs: $(BUILD)/tests/cuda_kernels $(BUILD)/tests/gpu_kernels \
-    $(if $(CUDA_LACKS),,$(BUILD)/tests/double/grids $(BUILD)/tests/double/scale4d-run) \
+    $(if $(CUDA_LACKS),,$(DOUBLE_PROGRAMS)) \
     $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done

@@ -102,6 +102,7 @@ run_e2e() { group "end to end" bats --tap tests/e2e; }
 second_mpi() {
     case $("${MPICC:-mpicc}" -show 2>/dev/null) in *mpich*) echo openmpi ;; *) echo mpich ;; esac
 }
+# grids LAUNCHER RANKS BUILD [PROGRAM [ARGUMENT]]
 grids() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
@@ -119,7 +120,8 @@ run_real() {
     group "gradients and central differences" build/tests/real_slopes
     group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
     if [ -x build/tests/double/grids ]; then
-        group "training on four ranks, CUDA's double" \
+        group "the double of CUDA" grids "${MPIRUN:-mpirun}" 2 build tests/double/self_test
+        group "training on four ranks by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
     fi
     group "scale4d-run" bats --tap tests/real

@@ -14,12 +14,20 @@ run_double=${BUILD:-build}/tests/double/scale4d-run
 small=(train --workload gpt-tiny --global-batch 8 --precision bf16 --grid 2x1x1x1 --iterations 1
     --backend cuda)
 
-# fails FAIL STATUS TEXT...: a run of two ranks in which FAIL (S4D_DOUBLE_FAIL) happens.
+# fails FAIL STATUS TEXT... -- OPTION...: a run of two ranks in which FAIL (S4D_DOUBLE_FAIL) happens.
+# Every run has another seed, the same ones every time.
+seed=0
 fails() {
     local fail=$1 status=$2 start=$SECONDS
     shift 2
-    S4D_DOUBLE_FAIL=$fail S4D_DOUBLE_SEED=$RANDOM ends "$status" "$@" -- \
-        "$mpirun" -n 2 "$run_double" "${small[@]}" || { echo "with $fail"; return 1; }
+    local texts=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        texts+=("$1")
+        shift
+    done
+    seed=$((seed + 1))
+    S4D_DOUBLE_FAIL=$fail S4D_DOUBLE_SEED=$seed ends "$status" "${texts[@]}" -- \
+        "$mpirun" -n 2 "$run_double" "${small[@]}" "${@:2}" || { echo "with $fail, seed $seed"; return 1; }
     [ $((SECONDS - start)) -le 30 ] || { echo "$fail: took $((SECONDS - start)) s"; return 1; }
 }
 
@@ -27,26 +35,56 @@ fails() {
     ends 0 "CUDA 1" -- "$mpirun" -n 2 "$run_double" "${small[@]}"
 }
 
-@test "double: every call that fails is named, with rank, host and the library's words" {
-    S4D_DOUBLE_CALLS=$dir/calls ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}"
-    [ "$(wc -l < "$dir/calls")" -ge 35 ]
-    local name count rank words seen=0
-    while read -r name count; do
-        case $name in
-        kernel | product | collective | death | join) continue ;;
-        # What is said of versions, and what is given back at the end, is no reason to fail.
-        *GetVersion | *Destroy | cudaFree | cudaFreeHost | cudaDriverGetVersion) continue ;;
-        cuda*) words="CUDA: " ;;
-        cublas*) words="cuBLAS: " ;;
-        nccl*) words="NCCL: " ;;
-        esac
+# words_of CALL: how its library's words begin; none for what is no reason to end a run: versions,
+# what is given back at the end, and the names that are no call.
+words_of() {
+    case $1 in
+    kernel | product | collective | death | join | *GetVersion | *Destroy | cudaFreeHost) ;;
+    cuda*) echo "CUDA: " ;;
+    cublas*) echo "cuBLAS: " ;;
+    nccl*) echo "NCCL: " ;;
+    esac
+}
+
+# each_call NAME COUNT -- OPTION...: the first, a middle and the last of its calls fail, on either
+# rank in turn. How often is asked whether something is done is another number in every run.
+each_call() {
+    local name=$1 count=$2 words at rank
+    words=$(words_of "$name")
+    local calls="1 $(((count + 1) / 2)) $count"
+    case $name in
+    cudaEventQuery | ncclCommGetAsyncError) calls="1 $((count / 4 + 1))" ;;
+    cudaFree) calls=1 ;; # the others give back at the end
+    esac
+    [ -n "$words" ] || return 0
+    for at in $(printf '%s\n' $calls | sort -nu); do
+        seen=$((seen + 1))
         rank=$((seen % 2))
         [ "$name" = ncclGetUniqueId ] && rank=0
-        fails "$name:$(((count + 1) / 2)):$rank" 69 "scale4d: rank $rank ($(hostname))" \
-            "$name: $words"
-        seen=$((seen + 1))
+        fails "$name:$at:$rank" 69 "scale4d: rank $rank ($(hostname))" "$name: $words" "${@:3}" ||
+            return 1
+    done
+}
+
+@test "double: every call that fails is named, with rank, host and the library's words" {
+    local name count seen=0
+    S4D_DOUBLE_CALLS=$dir/calls ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}"
+    [ "$(wc -l < "$dir/calls")" -ge 35 ]
+    while read -r name count; do
+        each_call "$name" "$count"
     done < "$dir/calls"
-    [ "$seen" -ge 25 ]
+    [ "$seen" -ge 50 ]
+}
+
+@test "double: calls of GEMM tuning that fail, on rank 0, which tunes for all" {
+    local tuned=(-- --gemm-tuning full --gemm-cache)
+    fails cudaGetDevice:1:0 69 "rank 0 (" "cudaGetDevice: CUDA: " "${tuned[@]}" "$dir/none"
+    fails cudaGetDeviceProperties:1:0 69 "rank 0 (" "cudaGetDeviceProperties: CUDA: " \
+        "${tuned[@]}" "$dir/none"
+    fails cublasGetVersion:1:0 69 "rank 0 (" "cublasGetVersion: cuBLAS: " "${tuned[@]}" "$dir/none"
+    [ ! -e "$dir/none" ]
+    fails none 0 "${tuned[@]}" "$dir/cache"
+    [ "$(grep -vc '^#' "$dir/cache")" -gt 5 ]
 }
 
 @test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
@@ -60,6 +98,10 @@ fails() {
     "$mpirun" --version | grep -q 'Open MPI' || skip "another launcher kills all ranks at once"
     # Its launcher has the last word: 128 and the signal.
     fails death:5:1 137 "scale4d: rank 0 (" "rank 1 (process" "is gone; waiting in"
+}
+
+@test "double: a communicator that never forms ends by --timeout" {
+    fails join:1:1 75 "nothing has completed for 3.0 s (--timeout)" -- --timeout 3s
 }
 
 @test "double: what fails at the end is no failure of the run" {
