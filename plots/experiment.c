@@ -9,8 +9,8 @@
 const char *const s4d_experiment_keys[] = {"title",  "machine", "assumed", "tolerance_percent",
                                            "rows",   "added",   "set",     "added_needs",
                                            "points", "series",  NULL};
-const char *const s4d_point_keys[] = {"workload", "machine", "gpus", "set", NULL};
-const char *const s4d_series_keys[] = {"name", "title", "set", NULL};
+const char *const s4d_point_keys[] = {"workload", "machine", "gpus", "set", "in_series", NULL};
+const char *const s4d_series_keys[] = {"name", "title", "against", "set", NULL};
 
 #define TEXT(n, type_, field)                                                                      \
     {                                                                                              \
@@ -64,6 +64,7 @@ static const struct s4d_option point_options[] = {
 static const struct s4d_option series_options[] = {
     TEXT("name", s4d_series, name),
     TEXT("title", s4d_series, title),
+    TEXT("against", s4d_series, against),
     SET(s4d_series),
     {.name = NULL},
 };
@@ -110,6 +111,30 @@ static int list_of_mappings(const struct s4d_yaml_node *root, const char *key,
     return 0;
 }
 
+/* A record is found by its point's model, machine and GPUs: they are the same in every series. */
+static int refuse_identity(const struct s4d_yaml_node *in_series, struct s4d_error *err)
+{
+    static const char *const keys[] = {"workload", "machine", "gpus"};
+    for (int i = 0; in_series != NULL && i < in_series->n; i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const struct s4d_yaml_node *found = s4d_yaml_get(in_series->child[i], keys[k]);
+            if (found != NULL)
+                return s4d_yaml_fail(found, err, "belongs to the point: it is another one");
+        }
+    return 0;
+}
+
+static int read_point(struct s4d_point *p, const char *const *others, struct s4d_error *err)
+{
+    const char **skip = skip_list(others, "in_series", NULL);
+    int rc = s4d_options_yaml(point_groups, p->node, skip, p, err);
+    free(skip);
+    return rc || required(p->node, "workload", err) || required(p->node, "gpus", err) ||
+                   refuse_identity(s4d_yaml_get(p->node, "in_series"), err)
+               ? -1
+               : 0;
+}
+
 static int read_points(struct s4d_experiment *e, const char *const *others, struct s4d_error *err)
 {
     const struct s4d_yaml_node *list;
@@ -118,8 +143,7 @@ static int read_points(struct s4d_experiment *e, const char *const *others, stru
     for (int i = 0; i < list->n; i++) {
         s4d_push(e->point, e->n_points, e->cap_points, (struct s4d_point){.node = list->child[i]});
         struct s4d_point *p = &e->point[i];
-        if (s4d_options_yaml(point_groups, p->node, others, p, err) ||
-            required(p->node, "workload", err) || required(p->node, "gpus", err))
+        if (read_point(p, others, err))
             return -1;
         if (p->machine == NULL)
             p->machine = s4d_strdup(e->machine);
@@ -129,6 +153,20 @@ static int read_points(struct s4d_experiment *e, const char *const *others, stru
                 strcmp(e->point[j].machine, p->machine) == 0 && e->point[j].gpus == p->gpus)
                 return s4d_yaml_fail(p->node, err, "%s on %d GPUs is a point twice", p->workload,
                                      p->gpus);
+    }
+    return 0;
+}
+
+static int check_against(const struct s4d_experiment *e, struct s4d_error *err)
+{
+    for (int i = 0; i < e->n_series; i++) {
+        const struct s4d_series *s = &e->series[i];
+        bool found = s->against == NULL;
+        for (int j = 0; j < e->n_series; j++)
+            found = found || (j != i && strcmp(e->series[j].name, s->against) == 0);
+        if (!found)
+            return s4d_yaml_fail(s4d_yaml_get(s->node, "against"), err,
+                                 "expected the name of another series");
     }
     return 0;
 }
@@ -152,7 +190,7 @@ static int read_series(struct s4d_experiment *e, const char *const *others, stru
             if (strcmp(e->series[j].name, s->name) == 0)
                 return s4d_yaml_fail(s->node, err, "a second series named %s", s->name);
     }
-    return 0;
+    return check_against(e, err);
 }
 
 /* The last component of path is cut off and returned. */

@@ -22,6 +22,7 @@ struct s4d_point {
 
 struct s4d_series {
     char *name, *title;
+    char *against; /* NULL, or the series whose times this one's are compared with */
     struct s4d_texts set;
     const struct s4d_yaml_node *node;
 };

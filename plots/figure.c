@@ -208,14 +208,18 @@ static void (*const published_writers[])(const struct tables *t, const struct s4
     [S4D_ROWS_GRIDS] = NULL, /* one number would be of one grid */
 };
 
+/* The first that a point has tells its row's provenance. */
+static const char *const merits[] = {"sustained", "peak_fraction", "iteration_time"};
+enum { MERITS = sizeof merits / sizeof *merits };
+
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
 static void published_rows(const struct tables *t, struct s4d_point *const *points, FILE *out)
 {
     for (int i = 0; i < t->e->n_points && published_writers[t->e->rows] != NULL; i++) {
         const struct s4d_point *p = points[i];
-        const struct s4d_published *any = s4d_figure_published(t->e, t->published, "sustained", p);
-        if (any == NULL)
-            any = s4d_figure_published(t->e, t->published, "peak_fraction", p);
+        const struct s4d_published *any = NULL;
+        for (int m = 0; m < MERITS && any == NULL; m++)
+            any = s4d_figure_published(t->e, t->published, merits[m], p);
         if (any == NULL)
             continue;
         fprintf(out, "published\t%s\t%d\t", p->workload, p->gpus);

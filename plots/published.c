@@ -14,6 +14,8 @@ static const struct s4d_metric metrics[] = {
     {.name = "peak_fraction", .unit = "%", .key = "peak_fraction", .scale = 0.01},
     {.name = "measured_peak_fraction", .unit = "%", .key = "peak_fraction_measured", .scale = 0.01},
     {.name = "iteration_time", .unit = "s", .key = "iteration_time_s", .scale = 1},
+    {.name = "time_to_solution_reduction", .unit = "%"},
+    {.name = "speedup", .unit = "%"},
     {.name = NULL},
 };
 
@@ -31,7 +33,7 @@ const struct s4d_metric *s4d_metric_find(const char *name)
 
 double s4d_metric_value(const struct s4d_metric *metric, const json_t *record)
 {
-    const json_t *value = json_object_get(record, metric->key);
+    const json_t *value = metric->key != NULL ? json_object_get(record, metric->key) : NULL;
     return json_is_number(value) ? json_number_value(value) / metric->scale : NAN;
 }
 
@@ -44,7 +46,8 @@ static int one(void *context, char *const field[], const char *where, struct s4d
     const struct s4d_metric *metric = s4d_metric_find(field[METRIC]);
     if (metric == NULL)
         return s4d_fail(err, S4D_EXIT_DATA, where,
-                        "metric: expected sustained, peak_fraction or iteration_time, got '%s'",
+                        "metric: expected sustained, peak_fraction, measured_peak_fraction, "
+                        "iteration_time, time_to_solution_reduction or speedup, got '%s'",
                         field[METRIC]);
     if (strcmp(field[UNIT], metric->unit) != 0)
         return s4d_fail(err, S4D_EXIT_DATA, where, "unit: expected %s for %s, got '%s'",

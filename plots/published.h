@@ -15,7 +15,7 @@
 /* A published metric and the key of a record that it is compared with. */
 struct s4d_metric {
     const char *name, *unit;
-    const char *key; /* in the record */
+    const char *key; /* in the record; NULL: of two series (plots/ratios.h) */
     double scale;    /* of one unit, in the record's unit */
 };
 

@@ -8,6 +8,7 @@
 
 #include "plots/figure.h"
 #include "plots/grids.h"
+#include "plots/ratios.h"
 #include "plots/scaling.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -78,6 +79,8 @@ static void comparison_row(const struct s4d_experiment *e, const struct s4d_reco
         const json_t *r = s4d_figure_record(records, &e->series[s], &p);
         if (r == NULL)
             fprintf(out, " not simulated | |");
+        else if (s4d_ratios_is_reference(e, &e->series[s]))
+            fprintf(out, " %.4g | |", s4d_metric_value(number->metric, r));
         else
             fprintf(out, " %.4g | %+.1f %% |", s4d_metric_value(number->metric, r),
                     s4d_figure_error(number, r));
@@ -114,7 +117,8 @@ static void comparison(const struct s4d_experiment *e, const struct s4d_records 
         fprintf(out, "---:|---:|");
     fputc('\n', out);
     for (int i = 0; i < published->n; i++)
-        comparison_row(e, records, &published->v[i], out);
+        if (published->v[i].metric->key != NULL)
+            comparison_row(e, records, &published->v[i], out);
     fprintf(out,
             "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
             "print) are drawn hollow and are in no mean.\n\n");
@@ -147,6 +151,8 @@ void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records
     }
     for (int s = 0; s < e->n_series && published->n > 0; s++) {
         struct mean m = mean_error(&e->series[s], records, e, published, NULL);
+        if (s4d_ratios_is_reference(e, &e->series[s]))
+            continue;
         if (m.n == 0) {
             fprintf(out, "- %s: no verified published point\n", e->series[s].name);
             continue;
@@ -157,6 +163,7 @@ void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records
             mean_by_machine(e, records, published, &e->series[s], out);
         fputc('\n', out);
     }
+    s4d_ratios_print(e, records, published, out);
 }
 
 /* What the slowest rank's iteration is made of, in percent. */

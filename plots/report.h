@@ -14,7 +14,8 @@
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
                const struct s4d_published_list *published, const char *file, struct s4d_error *err);
 /* The mean of |error| over the verified published numbers, for people at a terminal: a line a
- * series on out; of a figure of grids how models and simulation agree. */
+ * series on out, and one a point of a series that is compared with another; of a figure of grids
+ * how models and simulation agree. */
 void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
                         const struct s4d_published_list *published, FILE *out);
 

@@ -6,12 +6,28 @@
 
 #include "plots/figure.h"
 
+/* Whether p's model is there at several sizes on its machine. */
+static bool is_strong(const struct s4d_experiment *e, const struct s4d_point *p)
+{
+    for (int i = 0; i < e->n_points; i++) {
+        const struct s4d_point *q = &e->point[i];
+        if (strcmp(q->machine, p->machine) == 0 && strcmp(q->workload, p->workload) == 0 &&
+            q->gpus != p->gpus)
+            return true;
+    }
+    return false;
+}
+
 const struct s4d_point *s4d_scaling_first(const struct s4d_experiment *e, const struct s4d_point *p)
 {
     const struct s4d_point *first = p;
-    for (int i = 0; i < e->n_points; i++)
-        if (strcmp(e->point[i].machine, p->machine) == 0 && e->point[i].gpus < first->gpus)
-            first = &e->point[i];
+    bool strong = is_strong(e, p);
+    for (int i = 0; i < e->n_points; i++) {
+        const struct s4d_point *q = &e->point[i];
+        if (strcmp(q->machine, p->machine) == 0 && q->gpus < first->gpus &&
+            (!strong || strcmp(q->workload, p->workload) == 0))
+            first = q;
+    }
     return first;
 }
 
@@ -80,7 +96,8 @@ void s4d_scaling_report(const struct s4d_experiment *e, const struct s4d_records
         if (!begun) {
             fprintf(out,
                     "## Efficiency of scaling\n\nFLOP/s a GPU, in %% of those of the machine's "
-                    "smallest point; differences in points.\n\n"
+                    "smallest point, or, of a model at several sizes, of its smallest; "
+                    "differences in points.\n\n"
                     "| point | GPUs | against | published %% | provenance |");
             for (int s = 0; s < e->n_series; s++)
                 fprintf(out, " %s %% | difference |", e->series[s].name);

@@ -13,9 +13,9 @@
 static const char *const top_keys[] = {
     "points", "series", "product",     "title", "assumed", "tolerance_percent",
     "rows",   "added",  "added_needs", NULL};
-static const char *const point_keys[] = {"name", NULL};
-static const char *const series_keys[] = {"name", "title", NULL};
-static const char *const product_keys[] = {NULL};
+static const char *const point_keys[] = {"name", "in_series", NULL};
+static const char *const series_keys[] = {"name", "title", "against", NULL};
+static const char *const no_keys[] = {NULL};
 
 struct s4d_sweep_made {
     struct s4d_arena arena;
@@ -68,6 +68,46 @@ static int check_product(const struct lists *l, struct s4d_error *err)
     return 0;
 }
 
+static const struct s4d_yaml_node *series_named(const struct lists *l, const char *name)
+{
+    for (int i = 0; l->series != NULL && i < l->series->n; i++) {
+        const struct s4d_yaml_node *own = s4d_yaml_get(l->series->child[i], "name");
+        if (own != NULL && own->kind == S4D_YAML_SCALAR && strcmp(own->text, name) == 0)
+            return l->series->child[i];
+    }
+    return NULL;
+}
+
+/* What a point says of one series alone: in_series: {NAME: {KEY: VALUE}}. */
+static int check_in_series(const struct lists *l, const struct s4d_yaml_node *point,
+                           struct s4d_error *err)
+{
+    const struct s4d_yaml_node *all = s4d_yaml_get(point, "in_series");
+    if (all == NULL)
+        return 0;
+    if (all->kind != S4D_YAML_MAPPING || all->n == 0)
+        return s4d_yaml_fail(all, err, "expected names of series, each with keys and values");
+    for (int i = 0; i < all->n; i++) {
+        const struct s4d_yaml_node *one = all->child[i];
+        if (series_named(l, one->key) == NULL)
+            return s4d_yaml_fail(one, err, "there is no series named %s", s4d_quote(one->key).text);
+        if (one->kind != S4D_YAML_MAPPING || one->n == 0)
+            return s4d_yaml_fail(one, err, "expected keys and values");
+        for (int k = 0; k < one->n; k++)
+            if (l->product != NULL && s4d_yaml_get(l->product, one->child[k]->key) != NULL)
+                return s4d_yaml_fail(one->child[k], err, "stands in product, too");
+    }
+    return 0;
+}
+
+static int check_points(const struct lists *l, struct s4d_error *err)
+{
+    int rc = check_list(l->points, err);
+    for (int i = 0; rc == 0 && l->points != NULL && i < l->points->n; i++)
+        rc = check_in_series(l, l->points->child[i], err);
+    return rc;
+}
+
 static int count(const struct lists *l, struct s4d_error *err)
 {
     double n = (l->points ? l->points->n : 1) * (l->series ? (double)l->series->n : 1);
@@ -87,8 +127,7 @@ static int find_lists(struct lists *l, const struct s4d_yaml_node *root, struct 
                         s4d_yaml_get(root, "product")};
     if (l->points == NULL && l->series == NULL && l->product == NULL)
         return s4d_yaml_fail(root, err, "expected points, series or product: experiments to run");
-    return check_list(l->points, err) || check_list(l->series, err) || check_product(l, err) ? -1
-                                                                                             : 0;
+    return check_list(l->series, err) || check_points(l, err) || check_product(l, err) ? -1 : 0;
 }
 
 /* Combination `at` of the product as a mapping of single values; the last key is the fastest. */
@@ -123,6 +162,8 @@ static void put_value(const struct s4d_yaml_node *value, FILE *out)
 static void put_values(const struct s4d_yaml_node *mapping, FILE *out)
 {
     for (int i = 0; mapping != NULL && i < mapping->n; i++) {
+        if (strcmp(mapping->child[i]->key, "in_series") == 0)
+            continue;
         fprintf(out, " %s=", mapping->child[i]->key);
         put_value(mapping->child[i], out);
     }
@@ -170,7 +211,12 @@ static int fill(struct s4d_sweep_entry *e, const struct lists *l, const struct s
                 const struct s4d_yaml_node *series, const struct s4d_yaml_node *product,
                 struct s4d_error *err)
 {
-    const struct s4d_yaml_node *name = series ? s4d_yaml_get(series, "name") : NULL;
+    const struct s4d_yaml_node *name = series ? s4d_yaml_get(series, "name") : NULL,
+                               *names[] = {point ? s4d_yaml_get(point, "name") : NULL, name};
+    *e = (struct s4d_sweep_entry){.name = NULL};
+    for (int i = 0; i < 2; i++)
+        if (names[i] != NULL && (names[i]->kind != S4D_YAML_SCALAR || names[i]->text[0] == '\0'))
+            return s4d_yaml_fail(names[i], err, "expected a name");
     *e = (struct s4d_sweep_entry){.name = name_of(point, series, product),
                                   .series = name ? name->text : NULL,
                                   .node = point    ? point
@@ -179,11 +225,9 @@ static int fill(struct s4d_sweep_entry *e, const struct lists *l, const struct s
     add_mapping(e, l->root, top_keys);
     add_mapping(e, series, series_keys);
     add_mapping(e, point, point_keys);
-    add_mapping(e, product, product_keys);
-    const struct s4d_yaml_node *names[] = {point ? s4d_yaml_get(point, "name") : NULL, name};
-    for (int i = 0; i < 2; i++)
-        if (names[i] != NULL && (names[i]->kind != S4D_YAML_SCALAR || names[i]->text[0] == '\0'))
-            return s4d_yaml_fail(names[i], err, "expected a name");
+    if (point != NULL && name != NULL && (point = s4d_yaml_get(point, "in_series")) != NULL)
+        add_mapping(e, s4d_yaml_get(point, name->text), no_keys);
+    add_mapping(e, product, no_keys);
     return 0;
 }
 

@@ -197,6 +197,38 @@ END
     grep -q '^Entries of the machine perlmutter ' "$report"
     grep -q "^Entries of the machine $dir/mine.yaml " "$report"
 }
+@test "two models at several sizes: each scales from its own smallest" {
+    two_machines one all
+    sed 's/^name: gpt-tiny/name: gpt-other/' workloads/gpt-tiny.yaml > "$dir/gpt-other.yaml"
+    sed -i "s|  - {machine: .*|  - {workload: $dir/gpt-other.yaml, gpus: 8}\\n  - {workload: $dir/gpt-other.yaml, gpus: 16}|" "$fig/experiment.yaml"
+    draw --accept
+    awk -F'\t' '$2 ~ /other/ && $3 == 8 { n++; if ($7 != 100) exit 1 }
+        $1 == "all" && $2 ~ /tiny/ && $3 == 4 { n++; if ($7 != 100) exit 1 }
+        $1 == "all" && $2 ~ /tiny/ && $3 == 8 { n++; if ($7 == 100) exit 1 } END { exit n != 3 }' "$out/paper/one/data.tsv"
+}
+@test "a series against another: less time, faster, what was published; a point's own key in one series" {
+    experiment
+    sed -i 's/gpus: 8}/gpus: 8, grid: 1x1x8x1, in_series: {blocking: {grid: 4x1x2x1}}}/
+        s/title: "all"/&, against: blocking/' "$fig/experiment.yaml"
+    cat >> "$fig/published.csv" <<'END'
+made up for this test,none,8,gpt-tiny,ours against theirs,speedup,26,%,read,
+made up for this test,none,8,gpt-tiny,ours against theirs,time_to_solution_reduction,20,%,unverified,
+END
+    draw --accept > "$dir/said"
+    awk -F'\t' '$3 == 8 { t[$1] = $8; grid[$1] = $6 } END {
+        if (grid["overlap-all"] != "1x1x8x1" || grid["blocking"] != "4x1x2x1") exit 1
+        printf "%.1f %% less time (published 20, unverified), %.1f %% faster (published 26, read)\n",
+            100 * (1 - t["overlap-all"] / t["blocking"]), 100 * (t["blocking"] / t["overlap-all"] - 1) }' \
+        "$fig/expected.tsv" > "$dir/want"
+    grep -qF "overlap-all against blocking, gpt-tiny on 8 of $one_line: $(cat "$dir/want")" "$dir/said"
+    grep -qF -e "$(cat "$dir/want")" "$out/paper/small/report.md"
+    # theirs is no reproduction of what was published: no mean error of it
+    ! grep -q '^- blocking: ' "$dir/said"
+    sed -i 's/against: blocking/against: blokking/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:10" "another series" -- plot "$fig" --output "$out"
+    sed -i 's/against: blokking/against: blocking/; s/{blocking: {grid/{blokking: {grid/' "$fig/experiment.yaml"
+    refuses 65 "experiment.yaml:8" "no series named" -- plot "$fig" --output "$out"
+}
 @test "figures beside each other take over records of the same inputs" {
     two_machines one all
     draw --accept

@@ -245,6 +245,12 @@ static void test_experiment_refused(void **state)
     experiment_refused(TOP POINTS "series: [{name: a, title: A}, {name: a, title: B}]\n",
                        "experiment.yaml:5", "second series");
     experiment_refused("- 1\n", "experiment.yaml:1", "mapping");
+    experiment_refused(TOP POINTS "series: [{name: a, title: A, against: b}]\n", "against",
+                       "another series");
+    experiment_refused(TOP POINTS "series: [{name: a, title: A, against: a}]\n", "against",
+                       "another series");
+    experiment_refused(TOP "points: [{workload: w, gpus: 1, in_series: {a: {gpus: 2}}}]\n" SERIES,
+                       "gpus", "another one");
 }
 
 struct scene {

@@ -67,6 +67,26 @@ static void test_product(void **state)
     drop(&s);
 }
 
+/* What a point says of one series goes over the point, there alone, and is in no name. */
+static void test_in_series(void **state)
+{
+    (void)state;
+    struct s4d_sweep s;
+    struct s4d_error err;
+    assert_int_equal(make(&s,
+                          "points:\n  - {gpus: 8, grid: point, in_series: {b: {grid: own}}}\n"
+                          "  - {gpus: 16, grid: other}\n"
+                          "series:\n  - {name: a, against: b}\n  - {name: b, grid: series}\n",
+                          &err),
+                     0);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(value(&s.v[0], "grid"), "point");
+    assert_string_equal(value(&s.v[1], "grid"), "own");
+    assert_string_equal(value(&s.v[3], "grid"), "other");
+    assert_string_equal(s.v[1].name, "gpus=8 grid=point b");
+    drop(&s);
+}
+
 static void test_any_of_three(void **state)
 {
     (void)state;
@@ -224,9 +244,10 @@ static void test_share_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),       cmocka_unit_test(test_any_of_three),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_share),
-        cmocka_unit_test(test_share_refused), cmocka_unit_test(test_share_text),
+        cmocka_unit_test(test_product),      cmocka_unit_test(test_in_series),
+        cmocka_unit_test(test_any_of_three), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_share),        cmocka_unit_test(test_share_refused),
+        cmocka_unit_test(test_share_text),
     };
     return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 }
