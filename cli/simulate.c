@@ -57,6 +57,8 @@ static const char *text_of(const json_t *record, const char *key)
     return json_string_value(json_object_get(record, key));
 }
 
+enum { NAMES_MOST = 64 }; /* a file of differences may hold thousands */
+
 static void print_names(const char *title, const json_t *names)
 {
     size_t i;
@@ -64,7 +66,14 @@ static void print_names(const char *title, const json_t *names)
     if (json_array_size(names) == 0)
         return;
     printf("# %s:", title);
-    json_array_foreach((json_t *)names, i, name) printf(" %s", json_string_value(name));
+    json_array_foreach((json_t *)names, i, name)
+    {
+        if (i == NAMES_MOST)
+            break;
+        printf(" %s", json_string_value(name));
+    }
+    if (json_array_size(names) > NAMES_MOST)
+        printf(" and %zu more (--json has all)", json_array_size(names) - NAMES_MOST);
     printf("\n");
 }
 

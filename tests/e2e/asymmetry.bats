@@ -69,6 +69,8 @@ END
     refuses 64 "--set node.nic_bandwidth_Bps" -- "${job[@]}" --set node.nic_bandwidth_Bps=25
     printf 'set:\n  nothing: 25\n' > "$dir/bad.yaml"
     refuses 65 "bad.yaml:2: nothing: unknown key" -- "${job[@]}" --diff "$dir/bad.yaml"
+    { echo nics: && for n in {0..63}; do echo "  n$n.nic1: 0.5"; echo "  n$n.nic2: 0.5"; done; } > "$dir/many.yaml"
+    "$s4d" simulate "${job[@]:1:10}" --diff "$dir/many.yaml" | grep -q '^# differences: nics.n0.nic1=0.5 .* and 64 more'
     echo 'cables:' >> "$dir/diff.yaml"
     refuses 65 "diff.yaml:" "cables" "links, nics, devices or set" -- "${job[@]}" --diff "$dir/diff.yaml"
 }
