@@ -24,7 +24,6 @@ struct source {
     int fd;
     int width;            /* bytes of a token */
     int64_t n;            /* tokens */
-    bool quiet;           /* the warning has been given, or is another's */
     unsigned char *bytes; /* of a sequence */
 };
 
@@ -86,12 +85,6 @@ static int file_sequence(void *self, int64_t index, int32_t *tokens, struct s4d_
 {
     struct source *s = self;
     int64_t sequences = (s->n - 1) / s->seq_length, count = s->seq_length + 1;
-    if (index >= sequences && !s->quiet) {
-        s4d_warn("%s: all %" PRId64 " sequences of its %" PRId64 " tokens have been used: from "
-                 "its beginning again",
-                 s->file, sequences, s->n);
-        s->quiet = true;
-    }
     int64_t first = index % sequences * s->seq_length;
     if (read_at(s, first * s->width, s->bytes, count * s->width, err))
         return -1;
@@ -160,30 +153,30 @@ static int open_tokens(struct source *s, struct s4d_error *err)
 }
 
 static int make_file(struct s4d_token_source *out, const char *file, int width, int64_t vocab_size,
-                     int64_t seq_length, bool quiet, struct s4d_error *err)
+                     int64_t seq_length, struct s4d_error *err)
 {
     struct source *s = make(out, vocab_size, seq_length);
     s->file = s4d_strdup(file);
     s->width = width;
-    s->quiet = quiet;
     out->sequence = file_sequence;
     if (open_tokens(s, err)) {
         s4d_tokens_close(out);
         return -1;
     }
+    out->sequences = (s->n - 1) / seq_length;
     return 0;
 }
 
 int s4d_tokens_file(struct s4d_token_source *out, const char *file, enum s4d_token_type type,
-                    int64_t vocab_size, int64_t seq_length, bool quiet, struct s4d_error *err)
+                    int64_t vocab_size, int64_t seq_length, struct s4d_error *err)
 {
     if (type == S4D_TOKENS_BY_VOCABULARY)
         type = vocab_size > 65536 ? S4D_TOKENS_U32 : S4D_TOKENS_U16;
-    return make_file(out, file, type == S4D_TOKENS_U32 ? 4 : 2, vocab_size, seq_length, quiet, err);
+    return make_file(out, file, type == S4D_TOKENS_U32 ? 4 : 2, vocab_size, seq_length, err);
 }
 
 int s4d_tokens_text(struct s4d_token_source *out, const char *file, int64_t vocab_size,
-                    int64_t seq_length, bool quiet, struct s4d_error *err)
+                    int64_t seq_length, struct s4d_error *err)
 {
     *out = (struct s4d_token_source){0};
     if (vocab_size < 256)
@@ -191,7 +184,7 @@ int s4d_tokens_text(struct s4d_token_source *out, const char *file, int64_t voca
                         "expected a vocabulary of at least 256, one for each byte; the model's is "
                         "%" PRId64,
                         vocab_size);
-    return make_file(out, file, 1, vocab_size, seq_length, quiet, err);
+    return make_file(out, file, 1, vocab_size, seq_length, err);
 }
 
 void s4d_tokens_close(struct s4d_token_source *source)

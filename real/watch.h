@@ -25,7 +25,8 @@ struct s4d_watch {
     void *self;
 };
 
-/* Before any thread exists (MPI starts some): SIGTERM is for the watching thread alone. */
+/* Before any thread exists (MPI starts some): SIGTERM is for the watching thread alone, and a write
+ * beyond the limit on the size of a file fails, instead of ending the process. */
 void s4d_watch_prepare(void);
 /* *watch is copied. 0, or -1 (exit 69). */
 int s4d_watch_start(const struct s4d_watch *watch, struct s4d_error *err);

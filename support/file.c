@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,8 +144,18 @@ enum { BLOCKS = 256, BLOCK = 4096 };
 int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err)
 {
     unsigned char block[BLOCK];
-    FILE *f = fopen(file, "rb");
-    if (!f || fseeko(f, 0, SEEK_END))
+    struct stat st;
+    /* Non-blocking: a pipe without a writer is refused, not waited for. */
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (!f || fstat(fd, &st))
+        goto failed;
+    if (!S_ISREG(st.st_mode)) {
+        fclose(f);
+        return s4d_fail(err, S4D_EXIT_DATA, file, "expected a file, found %s",
+                        S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
+    }
+    if (fseeko(f, 0, SEEK_END))
         goto failed;
     int64_t size = ftello(f), last = size > BLOCK ? size - BLOCK : 0;
     uint64_t hash = s4d_mix((uint64_t)size);

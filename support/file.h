@@ -36,7 +36,7 @@ ssize_t s4d_file_line(char **line, size_t *cap, size_t most, FILE *in);
 
 /* A number that tells files apart without reading all of a large one: of the size and of 256 blocks
  * of 4 KiB spread over the file evenly, the first and the last included (so of every byte up to 1
- * MiB). 0, or -1 (exit 65). */
+ * MiB). 0, or -1 (exit 65): also of what is no ordinary file. */
 int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err);
 
 /* Names of the .yaml files of a folder, without the extension, sorted by byte; an absent folder has

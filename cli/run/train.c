@@ -38,7 +38,7 @@ static const struct s4d_option options[] = {
     CHOICE("backend", "host|cuda", backend, s4d_backend_names, "what computes"),
     FLAG("list-backends", list_backends, "the backends of this build, and why others are not in it"),
     TEXT("workload", "W", workload, "model: a name (scale4d workloads), or a .yaml file"),
-    INT("iterations", "N", iterations, 0, 1 << 30, "optimizer steps"),
+    INT("iterations", "N", iterations, 0, 10000000, "optimizer steps"),
     INT("warmup", "N", warmup, -1, 1 << 30,
         "the first N of them are not timed; -1: one, where there are more"),
     INT("seed", "N", seed, 0, 1 << 30, "of initial weights and random tokens"),
@@ -152,24 +152,41 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
     return c->load ? s4d_train_load(t, c->load, err) : 0;
 }
 
-static void print_iterations(struct s4d_train *t, int *printed)
+static void print_iteration(const struct s4d_train *t, int i)
 {
-    for (; *printed < count_ended(t) && !t->config->json; ++*printed) {
-        double before_s = *printed > 0 ? s4d_executor_end_s(t->executor, *printed - 1) : t->start_s;
-        printf("%9d %12.4f %12.6f %12.6g\n", *printed,
-               s4d_executor_end_s(t->executor, *printed) - before_s,
-               s4d_executor_loss(t->executor, *printed),
-               s4d_executor_grad_norm(t->executor, *printed));
-        fflush(stdout);
-    }
+    const struct s4d_executor *x = t->executor;
+    double before_s = i > 0 ? s4d_executor_end_s(x, i - 1) : t->start_s;
+    printf("%9d %12.4f %12.6f ", i, s4d_executor_end_s(x, i) - before_s, s4d_executor_loss(x, i));
+    if (t->config->schedule.options.clip_norm > 0)
+        printf("%12.6g\n", s4d_executor_grad_norm(x, i));
+    else /* it is not computed */
+        printf("%12s\n", "-");
+    fflush(stdout);
 }
 
-/* The iterations. An error here ends the job at once: others wait in collectives. */
+/* What has ended since *seen: printed, and the losses looked at. Nothing comes after a NaN. */
+static int look_at_ended(struct s4d_train *t, int *seen, struct s4d_error *err)
+{
+    for (; *seen < t->config->iterations && !isnan(s4d_executor_end_s(t->executor, *seen));
+         ++*seen) {
+        double loss = s4d_executor_loss(t->executor, *seen);
+        if (!t->config->json)
+            print_iteration(t, *seen);
+        if (isfinite(loss))
+            continue;
+        s4d_fail(err, S4D_EXIT_CHECK, "", "iteration %d: the loss is %g", *seen, loss);
+        return s4d_hint(err, "--check-finite names the op that first wrote a NaN or an infinity");
+    }
+    return 0;
+}
+
+/* The iterations. An error here ends the job at once, with the record of what was done: others wait
+ * in collectives. */
 static void iterate(struct s4d_train *t)
 {
     const struct s4d_train_config *c = t->config;
     struct s4d_error err;
-    int printed = 0, rc = 0;
+    int seen = 0, rc = 0;
     MPI_Barrier(t->world->comm);
     t->start_s = t->device.now_s(t->device.self);
     t->account.last_compute_s = t->start_s;
@@ -181,13 +198,16 @@ static void iterate(struct s4d_train *t)
             if (!rc)
                 rc = s4d_train_save(t, c->save_gradients, true, &err);
         }
-        print_iterations(t, &printed);
+        if (!rc)
+            rc = look_at_ended(t, &seen, &err);
     }
     if (!rc)
         rc = s4d_executor_finish(t->executor, &err);
-    print_iterations(t, &printed);
+    if (!rc)
+        rc = look_at_ended(t, &seen, &err);
     if (rc) {
         s4d_watch_stop();
+        interrupted(t);
         s4d_world_abort(t->world, &err);
     }
 }

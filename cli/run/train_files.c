@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights and gradients between the ranks' shards and one file. Every rank reads its own shards;
  * rank 0 writes, and fetches the others' one by one. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +11,17 @@
 #include "support/memory.h"
 
 enum { TAG = 7 };
+
+/* A run that breaks off may have saved them; from them come NaNs alone. */
+static int check_weights(const char *file, const struct s4d_param *q, const double *w,
+                         struct s4d_error *err)
+{
+    for (int64_t i = 0; i < q->shard_elements; i++)
+        if (!isfinite(w[i]))
+            return s4d_fail(err, S4D_EXIT_DATA, file, "%s: expected finite weights, found %g",
+                            q->hf_name ? q->hf_name : q->name, w[i]);
+    return 0;
+}
 
 int s4d_train_load(struct s4d_train *t, const char *file, struct s4d_error *err)
 {
@@ -22,6 +34,8 @@ int s4d_train_load(struct s4d_train *t, const char *file, struct s4d_error *err)
         const struct s4d_param *param = &t->program.params[i];
         double *w = s4d_malloc((size_t)param->shard_elements * sizeof *w);
         rc = s4d_checkpoint_read(c, i, coordinate, S4D_DTYPE_F64, w, err);
+        if (!rc)
+            rc = check_weights(file, param, w, err);
         if (!rc)
             rc = s4d_state_write_weights(t->executor, &t->device, param, w, err);
         free(w);

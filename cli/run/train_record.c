@@ -232,9 +232,10 @@ static void print_human(const json_t *r, int completed)
                get(r, "slowest_rank"));
     }
     size_t n = json_array_size(json_object_get(r, "loss"));
-    if (n > 0)
+    const json_t *last = n > 0 ? json_array_get(json_object_get(r, "loss"), n - 1) : NULL;
+    if (last)
         printf("# loss %.6f after %d iterations  %s\n",
-               json_number_value(json_array_get(json_object_get(r, "loss"), n - 1)), completed,
+               json_is_number(last) ? json_number_value(last) : NAN, completed,
                json_is_true(json_object_get(r, "interrupted")) ? "INTERRUPTED" : "OK");
 }
 
@@ -244,6 +245,8 @@ static int append_record(const char *name, json_t *record, struct s4d_error *err
     if (!out)
         return s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot open: %s", strerror(errno));
     int rc = s4d_record_write(record, out, err);
+    if (rc && err)
+        snprintf(err->where, sizeof err->where, "%s", name);
     if (fclose(out) != 0 && !rc)
         rc = s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot write: %s", strerror(errno));
     return rc;

@@ -2,12 +2,14 @@
 /* From options to a planned program and a token source. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run/train.h"
 #include "schedule/build.h"
 #include "schedule/plan.h"
 #include "support/file.h"
+#include "support/units.h"
 
 static int check_options(struct s4d_train *t, struct s4d_error *err)
 {
@@ -24,6 +26,11 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
     if (c->gemm_tuning != S4D_TUNING_OFF && strcmp(t->backend->name, "cuda") != 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none",
                         t->backend->name);
+    if (c->token_type != S4D_TOKENS_BY_VOCABULARY && !c->tokens)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--token-type", "is of --tokens, which is not given");
+    if (c->gemm_cache && c->gemm_tuning == S4D_TUNING_OFF)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
+                        "is of --gemm-tuning cached or full, which is not given");
     if (c->save_gradients && c->iterations == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--save-gradients",
                         "--iterations 0 computes no gradients");
@@ -38,13 +45,51 @@ static int open_tokens(struct s4d_train *t, struct s4d_error *err)
 {
     const struct s4d_train_config *c = t->config;
     const struct s4d_model *m = &t->program.model;
-    bool quiet = t->world->rank != 0;
     if (c->tokens)
         return s4d_tokens_file(&t->tokens, c->tokens, (enum s4d_token_type)c->token_type,
-                               m->vocab_size, m->seq_length, quiet, err);
+                               m->vocab_size, m->seq_length, err);
     if (c->text)
-        return s4d_tokens_text(&t->tokens, c->text, m->vocab_size, m->seq_length, quiet, err);
+        return s4d_tokens_text(&t->tokens, c->text, m->vocab_size, m->seq_length, err);
     s4d_tokens_random(&t->tokens, (uint64_t)c->seed, m->vocab_size, m->seq_length);
+    return 0;
+}
+
+/* Every rank reads its own sequences: none of them alone would see that the file ends. */
+static void warn_of_end(const struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    int64_t needed = (int64_t)c->iterations * t->program.options.global_batch;
+    if (t->world->rank == 0 && t->tokens.sequences > 0 && needed > t->tokens.sequences)
+        s4d_warn(
+            "%s: it has %lld sequences, and %d iterations take %lld: after the last it is read "
+            "from its beginning again",
+            c->tokens ? c->tokens : c->text, (long long)t->tokens.sequences, c->iterations,
+            (long long)needed);
+}
+
+/* A safetensors file is written beside and renamed, which a device or pipe cannot take; nor is what
+ * was read lost, but to --save what --load read. */
+static int check_output(const struct s4d_train *t, const struct s4d_output *output,
+                        struct s4d_error *err)
+{
+    const struct s4d_train_config *c = t->config;
+    bool weights = output->file == c->save;
+    const struct s4d_output inputs[] = {
+        {"--workload", s4d_is_path(c->workload) ? c->workload : NULL},
+        {"--tokens", c->tokens},
+        {"--text", c->text},
+        {"--load", weights ? NULL : c->load}};
+    struct stat st;
+    if ((weights || output->file == c->save_gradients) && stat(output->file, &st) == 0 &&
+        !S_ISREG(st.st_mode))
+        return s4d_fail(err, S4D_EXIT_OUTPUT, output->file,
+                        "expected a file to replace, found a device or pipe");
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i].file && s4d_file_same(output->file, inputs[i].file)) {
+            s4d_fail(err, S4D_EXIT_USAGE, output->option, "'%s' is the file of %s, too",
+                     output->file, inputs[i].option);
+            return s4d_hint(err, "it would be written over what is read");
+        }
     return 0;
 }
 
@@ -56,7 +101,14 @@ static int check_outputs(const struct s4d_train *t, struct s4d_error *err)
                                          {"--save-gradients", c->save_gradients},
                                          {"--timeline", c->timeline},
                                          {"--record", c->record}};
-    return t->world->rank == 0 ? s4d_outputs_check(outputs, 4, err) : 0;
+    if (t->world->rank != 0)
+        return 0;
+    if (s4d_outputs_check(outputs, 4, err))
+        return -1;
+    for (int i = 0; i < 4; i++)
+        if (outputs[i].file && check_output(t, &outputs[i], err))
+            return -1;
+    return 0;
 }
 
 /* A rank's share of its node's memory, on the poorest node: what calibrate writes as memory. */
@@ -91,6 +143,35 @@ static int build_program(struct s4d_train *t, const struct s4d_grid *grid,
     return 0;
 }
 
+/* Of this node, now, in bytes; 0: not known. */
+static double free_memory_bytes(void)
+{
+    char line[256];
+    long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+        ;
+    if (f)
+        fclose(f);
+    return 1024.0 * (double)kib;
+}
+
+/* Said before the kernel, out of memory, kills a process. */
+static int check_memory(const struct s4d_train *t, struct s4d_error *err)
+{
+    const struct s4d_program *p = &t->program;
+    double each = (double)p->arena_bytes[S4D_DEVICE] + (double)p->arena_bytes[S4D_PINNED_HOST];
+    double free_bytes = free_memory_bytes();
+    char takes[32], are_free[32];
+    if (t->config->backend != 0 || free_bytes <= 0 || each * t->world->local_size <= free_bytes)
+        return 0;
+    s4d_fail(err, S4D_EXIT_DEVICE, "memory",
+             "a rank takes %s (micro-batches of %d), %d of them are on this node, and %s are free",
+             s4d_format_bytes(each, takes, sizeof takes), p->options.micro_batch,
+             t->world->local_size, s4d_format_bytes(free_bytes, are_free, sizeof are_free));
+    return s4d_hint(err, "a smaller --micro-batch takes less, and so does a grid of more ranks");
+}
+
 static int build(struct s4d_train *t, struct s4d_error *err)
 {
     struct s4d_schedule_options schedule = t->config->schedule;
@@ -105,9 +186,11 @@ static int build(struct s4d_train *t, struct s4d_error *err)
         return s4d_hint(err, "scale4d simulate --grid auto finds a grid for a machine");
     }
     if (s4d_workload_load(&t->workload, t->config->workload, err) ||
-        build_program(t, &grid, &schedule.options, memory_bytes, err))
+        build_program(t, &grid, &schedule.options, memory_bytes, err) || check_memory(t, err) ||
+        open_tokens(t, err))
         return -1;
-    return open_tokens(t, err);
+    warn_of_end(t);
+    return 0;
 }
 
 /* The files that ranks read by themselves. */

@@ -50,6 +50,51 @@ END
     head -c 100 README.md > "$dir/t"
     ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x2x1 --iterations 3 --text "$dir/t"
     [ "$(grep -c 'from its beginning again' "$dir/err")" -eq 1 ]
+    # Seven sequences of 32 and a target: of the eight only the last, rank 1's, is past the end.
+    head -c 225 README.md > "$dir/t"
+    ends 0 "it has 7 sequences, and 1 iterations take 8" -- \
+        "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x1x2 --iterations 1 --text "$dir/t"
+    [ "$(grep -c 'from its beginning again' "$dir/err")" -eq 1 ]
+    head -c 257 README.md > "$dir/t"
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x1x2 --iterations 1 --text "$dir/t"
+    ! grep -q 'from its beginning again' "$dir/err"
+}
+
+@test "a NaN in the loss ends training: iteration, rank, and a record that has none for a number" {
+    for grid in 1x1x1x1 2x1x1x1; do
+        rm -f "$dir/record"
+        ends 1 "rank 0 (" "iteration 1: the loss is" "hint: --check-finite" "INTERRUPTED" -- \
+            "$mpirun" -n "${grid%%x*}" "$run4d" "${tiny[@]}" --grid $grid --iterations 5 \
+            --learning-rate 1000000 --clip-norm 0 --record "$dir/record" --save "$dir/w"
+        [ ! -e "$dir/w" ]
+        ! grep -q 'OK' "$dir/out"
+        mv "$dir/record" "$dir/out"
+        [ "$(field "['loss'][-1]")" = None ]
+        [ "$(field "['interrupted']")" = True ]
+    done
+}
+
+@test "weights that are NaN are not loaded" {
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 0 --save "$dir/w"
+    printf '\0\0\300\177' | dd of="$dir/w" bs=1 seek=$(($(stat -c %s "$dir/w") - 4)) conv=notrunc 2> "$dir/dd"
+    ends 65 "ln_f.bias: expected finite weights, found nan" -- \
+        "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --load "$dir/w"
+}
+
+@test "a disk that is full: said with the file's name, on one rank, and no half a file is left" {
+    sed 's/^vocab_size:.*/vocab_size: 262144/' workloads/gpt-tiny.yaml > "$dir/w.yaml"
+    ulimit -f $((32 * 1024)) # KiB a file may have; the embedding is of 64 MiB
+    for option in --save --save-gradients; do
+        echo old > "$dir/w"
+        ends 74 "rank 0 (" "$dir/w: cannot write $dir/w.partial: File too large" -- "$mpirun" -n 2 \
+            "$run4d" train --workload "$dir/w.yaml" --global-batch 2 --grid 1x1x2x1 \
+            --precision f32 --iterations 1 $option "$dir/w"
+        [ "$(cat "$dir/w")" = old ]
+        [ ! -e "$dir/w.partial" ]
+    done
+    truncate -s 32M "$dir/full"
+    ends 74 "$dir/full: cannot write the record: File too large" -- \
+        "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 2 --record "$dir/full"
 }
 
 @test "srun without its MPI: ranks that each believe to be alone" {

@@ -70,6 +70,39 @@ assert len(a) == 10 and all(abs(x - y) <= 1e-5 * x for x, y in zip(a, b)), (a, b
     done
 }
 
+@test "nothing is written over what is read, and weights only where a file can be renamed to" {
+    cp README.md "$dir/t"
+    cp workloads/gpt-tiny.yaml "$dir/w.yaml"
+    local one=("$run4d" train --workload "$dir/w.yaml" --global-batch 8 --precision f32
+        --grid 1x1x1x1 --text "$dir/t" --iterations 1)
+    for option in --save --save-gradients --timeline --record; do
+        ends 64 "$option: '$dir/t' is the file of --text, too" -- "${one[@]}" $option "$dir/t"
+        ends 64 "$option: '$dir/w.yaml' is the file of --workload, too" -- "${one[@]}" $option "$dir/w.yaml"
+    done
+    cmp README.md "$dir/t"
+    cmp workloads/gpt-tiny.yaml "$dir/w.yaml"
+    ends 0 -- "${one[@]}" --save "$dir/w"
+    ends 0 -- "${one[@]}" --load "$dir/w" --save "$dir/w"
+    ends 64 "--timeline: '$dir/w' is the file of --load, too" -- "${one[@]}" --load "$dir/w" --timeline "$dir/w"
+    mkfifo "$dir/pipe"
+    for option in --save --save-gradients; do
+        ends 74 "/dev/null: expected a file to replace, found a device or pipe" -- \
+            "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 1000000 $option /dev/null
+    done
+    ends 65 "$dir/pipe: expected a file, found a device or pipe" -- \
+        "$run4d" "${tiny[@]}" --grid 1x1x1x1 --load "$dir/pipe"
+}
+
+@test "refused: options of what is not asked for, and more than memory or 10,000,000 iterations hold" {
+    local one=("$run4d" "${tiny[@]}" --grid 1x1x1x1)
+    ends 64 "--token-type: is of --tokens" -- "${one[@]}" --token-type u32 --text README.md
+    ends 64 "--gemm-cache: is of --gemm-tuning" -- "${one[@]}" --gemm-cache "$dir/c"
+    ends 64 "--iterations: expected an integer in [0, 10000000]" -- "${one[@]}" --iterations 1000000000
+    ends 69 "memory: a rank takes" "(micro-batches of 1048576), 2 of them are on this node" "hint: " -- \
+        "$mpirun" -n 2 "$run4d" train --workload llama-3-405b --grid 1x1x1x2 --global-batch 2097152 \
+        --micro-batch 1048576
+}
+
 @test "without --micro-batch train and simulate choose the same: the largest that fits" {
     ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 1x1x2x1 --iterations 1 --json
     [ "$(field "['micro_batch']")" = 4 ]

@@ -64,7 +64,7 @@ static void test_no_file(void **state)
     assert_string_equal(err.where, file);
     assert_non_null(strstr(err.text, "No such file"));
     assert_int_equal(s4d_file_fingerprint("/tmp", &found, &err), -1);
-    assert_non_null(strstr(err.text, "Is a directory"));
+    assert_non_null(strstr(err.text, "expected a file, found a folder"));
 }
 
 /* Through other names of folder and file, there or not; devices may be given twice. */

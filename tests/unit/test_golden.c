@@ -149,7 +149,7 @@ static void check(const char *name, const char *weights, const int g[4], enum s4
     how.context = &r;
     r.in = s4d_interpreter_create(&r.p, &how);
     must(s4d_tokens_file(&r.tokens, line, S4D_TOKENS_BY_VOCABULARY, w.model.vocab_size,
-                         w.model.seq_length, false, &err),
+                         w.model.seq_length, &err),
          &r, &err);
     must(s4d_checkpoint_open(&r.p, loaded, &r.weights, &err), &r, &err);
     load_weights(&r);
