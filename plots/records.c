@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h> /* for: flock */
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/file.h"
@@ -82,6 +86,55 @@ int s4d_records_write(const struct s4d_records *records, const char *file, struc
     return rc;
 }
 
+/* Where the last whole line ends: behind it is what a run was writing when it was killed. */
+static off_t whole_lines(int file, off_t size)
+{
+    char part[4096];
+    while (size > 0) {
+        off_t from = size > (off_t)sizeof part ? size - (off_t)sizeof part : 0;
+        ssize_t n = pread(file, part, (size_t)(size - from), from);
+        if (n != size - from)
+            return -1;
+        while (n > 0 && part[n - 1] != '\n')
+            n--;
+        if (n > 0)
+            return from + n;
+        size = from;
+    }
+    return 0;
+}
+
+/* A run that holds the file for itself (sweep) has seen to its end, and never lets go. */
+static bool lock(int file)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (int tries = 0; tries < 5; tries++) {
+        if (flock(file, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+/* The line after the last whole one, whole itself or not there; where the file cannot be locked,
+ * after whatever is there. 0, or -1 with errno. */
+static int append_line(int file, const char *line, size_t n)
+{
+    struct stat about;
+    bool regular = lock(file) && fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+    off_t end = regular ? whole_lines(file, about.st_size) : -1;
+    if (end >= 0 && end < about.st_size && ftruncate(file, end) != 0)
+        return -1;
+    errno = ENOSPC; /* of a write that ends early */
+    if (write(file, line, n) == (ssize_t)n)
+        return 0;
+    int why = errno;
+    if (end >= 0 && ftruncate(file, end) != 0)
+        why = errno;
+    errno = why;
+    return -1;
+}
+
 int s4d_records_append(struct s4d_records *records, const char *file, json_t *record,
                        struct s4d_error *err)
 {
@@ -92,8 +145,8 @@ int s4d_records_append(struct s4d_records *records, const char *file, json_t *re
     S4D_ASSERT(memory != NULL, "no memory for a record");
     int rc = s4d_record_write(record, memory, err);
     fclose(memory);
-    int out = rc ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (rc == 0 && (out < 0 || write(out, line, n) != (ssize_t)n))
+    int out = rc ? -1 : open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (rc == 0 && (out < 0 || append_line(out, line, n) != 0))
         rc = fail(file, "cannot be written", err);
     if (out >= 0 && close(out) != 0 && rc == 0)
         rc = fail(file, "cannot be written", err);

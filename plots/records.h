@@ -20,8 +20,8 @@ int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_e
 int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err);
 /* Replaces the file by these records, at once or not at all. 0, or -1 (exit 74). */
 int s4d_records_write(const struct s4d_records *records, const char *file, struct s4d_error *err);
-/* Adds one record to list and file: the whole line in one write. Steals the record. 0, or -1 (exit
- * 74). */
+/* Adds one record to list and file: the whole line in one write, or nothing where the disk is full;
+ * a half line that a killed run left goes. Steals the record. 0, or -1 (exit 74). */
 int s4d_records_append(struct s4d_records *records, const char *file, json_t *record,
                        struct s4d_error *err);
 void s4d_records_free(struct s4d_records *records);

@@ -2,12 +2,14 @@
 /* plots/: published numbers, records that survive an interruption, rows, errors, expected rows. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +156,47 @@ static void test_records_survive(void **state)
     assert_int_equal(s4d_records_read(&r, file, &err), 0);
     assert_int_equal(r.n, 3);
     s4d_records_free(&r);
+    /* nor does a half line, however long, spoil what is added behind it */
+    out = fopen(file, "a");
+    for (int i = 0; i < 3000; i++)
+        fputs("{\"k\":", out);
+    fclose(out);
+    assert_int_equal(s4d_records_append(&r, file, record("d", "m", 1, 4), &err), 0);
+    s4d_records_free(&r);
+    assert_int_equal(s4d_records_read(&r, file, &err), 0);
+    assert_int_equal(r.n, 4);
+    s4d_records_free(&r);
+    file = put("half.jsonl", "{\"nothing\": \"whole\"");
+    assert_int_equal(s4d_records_append(&r, file, record("e", "m", 1, 5), &err), 0);
+    s4d_records_free(&r);
+    assert_int_equal(s4d_records_read(&r, file, &err), 0);
+    assert_int_equal(r.n, 1);
+    s4d_records_free(&r);
+}
+
+/* As many bytes as a disk has left: nothing of a line that has no room stays. */
+static void test_records_without_room(void **state)
+{
+    (void)state;
+    struct s4d_records r = {0};
+    struct s4d_error err = {0};
+    struct stat about, after;
+    struct rlimit before, small;
+    const char *file = path("full.jsonl");
+    assert_int_equal(s4d_records_append(&r, file, record("a", "m", 1, 1), &err), 0);
+    assert_int_equal(stat(file, &about), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = (rlim_t)about.st_size + 100;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = s4d_records_append(&r, file, record("b", "m", 1, 2), &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, -1);
+    assert_int_equal(err.exit, S4D_EXIT_OUTPUT);
+    s4d_records_free(&r);
+    assert_int_equal(stat(file, &after), 0);
+    assert_int_equal(after.st_size, about.st_size);
 }
 
 static void test_records_refused(void **state)
@@ -403,11 +446,17 @@ static void test_gnuplot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),       cmocka_unit_test(test_published_refused),
-        cmocka_unit_test(test_records_survive), cmocka_unit_test(test_records_refused),
-        cmocka_unit_test(test_experiment),      cmocka_unit_test(test_experiment_refused),
-        cmocka_unit_test(test_errors),          cmocka_unit_test(test_data),
-        cmocka_unit_test(test_expected),        cmocka_unit_test(test_gnuplot),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_published_refused),
+        cmocka_unit_test(test_records_survive),
+        cmocka_unit_test(test_records_without_room),
+        cmocka_unit_test(test_records_refused),
+        cmocka_unit_test(test_experiment),
+        cmocka_unit_test(test_experiment_refused),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_expected),
+        cmocka_unit_test(test_gnuplot),
     };
     return cmocka_run_group_tests_name("plots", tests, make_folder, remove_folder);
 }
