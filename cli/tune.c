@@ -148,40 +148,71 @@ static int resolve(struct s4d_tune_config *c, struct s4d_error *err)
     return s4d_schedule_options_resolve(&c->schedule, 1, &grid, &automatic, err);
 }
 
+/* A number's ranking and simulations, told. */
+static int tell(struct s4d_tune_run *t, json_t *record, bool first, struct s4d_error *err)
+{
+    if (!t->c->json) {
+        if (first)
+            s4d_provenance_print(t->provenance, stdout);
+        s4d_tune_print(&t->now, t->c->top, stdout);
+        fflush(stdout);
+        return 0;
+    }
+    json_t *provenance = json_copy(t->provenance);
+    if (!getenv("SOURCE_DATE_EPOCH")) /* what differs between two runs */
+        json_object_set_new(provenance, "tune",
+                            json_pack("{s:f}", "ranking_s", t->now.ranking.ranking_s));
+    json_object_set_new(record, "provenance", provenance);
+    int rc = s4d_record_write(record, stdout, err);
+    fflush(stdout);
+    return rc;
+}
+
+static int died(const struct s4d_tuning *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->n; i++)
+        n += s4d_tuned_died(&t->tuned[i]);
+    return n;
+}
+
+/* Of so many numbers one that has no configuration takes nothing from the others. */
+static bool passes_over(int n, int gpus, const struct s4d_error *why)
+{
+    bool passed = n > 1 && (why->exit == S4D_EXIT_USAGE || why->exit == S4D_EXIT_DATA);
+    if (passed)
+        s4d_warn("%d GPUs: %s: %s", gpus, why->where, why->text);
+    return passed;
+}
+
 static int run_all(struct s4d_tune_run *t, const int *gpus, int n, struct s4d_error *err)
 {
     json_t *scaling = json_array();
-    int rc = 0, died = 0;
+    int rc = 0, dead = 0, passed = 0;
+    enum s4d_exit exit = S4D_EXIT_OK;
     for (int i = 0; i < n && rc == 0; i++) {
         rc = s4d_tune_gpus(t, gpus[i], err);
         if (rc == 0) {
             json_t *record = s4d_tune_record(&t->now);
-            for (int j = 0; j < t->now.n; j++)
-                died += s4d_tuned_died(&t->now.tuned[j]);
-            if (t->c->json) {
-                json_t *provenance = json_copy(t->provenance);
-                if (!getenv("SOURCE_DATE_EPOCH")) /* what differs between two runs */
-                    json_object_set_new(provenance, "tune",
-                                        json_pack("{s:f}", "ranking_s", t->now.ranking.ranking_s));
-                json_object_set_new(record, "provenance", provenance);
-                rc = s4d_record_write(record, stdout, err);
-            } else {
-                if (i == 0)
-                    s4d_provenance_print(t->provenance, stdout);
-                s4d_tune_print(&t->now, t->c->top, stdout);
-            }
+            dead += died(&t->now);
+            rc = tell(t, record, json_array_size(scaling) == 0, err);
             json_array_append_new(scaling, record);
+        } else if (passes_over(n, gpus[i], err)) {
+            exit = passed++ ? exit : err->exit;
+            rc = 0;
         }
         s4d_tune_forget(&t->now);
-        fflush(stdout);
     }
-    if (rc == 0 && n > 1 && !t->c->json)
+    if (rc == 0 && json_array_size(scaling) > 1 && !t->c->json)
         s4d_tune_print_scaling(scaling, stdout);
     json_decref(scaling);
-    if (rc == 0 && died > 0) {
-        s4d_fail(err, S4D_EXIT_BUG, "", "%d of the simulations did not end; the others did", died);
-        rc = s4d_hint(err, "the same command tries them again");
+    if (rc == 0 && dead > 0) {
+        s4d_fail(err, S4D_EXIT_BUG, "", "%d of the simulations did not end; the others did", dead);
+        return s4d_hint(err, "the same command tries them again");
     }
+    if (rc == 0 && passed > 0)
+        return s4d_fail(err, exit, "--gpus", "%d of the %d numbers cannot be tuned; see above",
+                        passed, n);
     return rc;
 }
 

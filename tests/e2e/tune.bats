@@ -133,9 +133,11 @@ large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --si
     "$s4d" tune "${large[@]}" --records "$dir/tune.jsonl" -j 1 > "$dir/out" 2> "$dir/err" &
     pid=$!
     await_lines "$dir/tune.jsonl" 1
-    child=
-    while [ -z "$child" ]; do child=$(pgrep -P "$pid" | head -n 1); done
-    kill -KILL "$child"
+    child= # which may end by itself before it is killed
+    until [ -n "$child" ] && kill -KILL "$child" 2> /dev/null; do
+        kill -0 "$pid"
+        child=$(pgrep -P "$pid" | head -n 1)
+    done
     status=0
     wait "$pid" || status=$?
     [ "$status" -eq 70 ]
@@ -170,4 +172,22 @@ large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --si
     tune --machine "$one_line" --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 6 --plot "$dir/q" > "$dir/out"
     [ -s "$dir/q.png" ]
     ! grep -q "authors' bandwidths" "$dir/out"
+}
+
+@test "tune --gpus N,N: a number without a configuration takes nothing from the others" {
+    status=0
+    tune --machine perlmutter --workload gpt-5b --gpus 1,31,8,16 --global-batch 64 --simulate 1 > "$dir/out" 2> "$dir/err" ||
+        status=$?
+    [ "$status" -eq 65 ] # of the first
+    grep -q '^warning: 1 GPUs: memory: gpt-5b fits no 4D grid of 1 GPUs' "$dir/err"
+    grep -q '^warning: 31 GPUs: --gpus: no 4D grid of 31 GPUs' "$dir/err"
+    grep -q '^scale4d: --gpus: 2 of the 4 numbers cannot be tuned' "$dir/err"
+    [ "$(grep -c '^# best: grid' "$dir/out")" -eq 2 ]
+    # speed-up against the first that there is
+    [ "$(tail -n 2 "$dir/out" | awk '{ print $1, $6 }' | head -n 1)" = "8 1.00" ]
+    status=0
+    tune --machine perlmutter --workload gpt-5b --gpus 31,8 --global-batch 64 --simulate 0 --json > "$dir/out" 2> "$dir/err" ||
+        status=$?
+    [ "$status" -eq 64 ]
+    [ "$(wc -l < "$dir/out")" -eq 1 ]
 }
