@@ -107,8 +107,10 @@ int s4d_schedule_options_resolve(struct s4d_schedule_options *s, int gpus, struc
                                  bool *automatic, struct s4d_error *err)
 {
     struct s4d_options *o = &s->options;
-    if (!s->grid.given)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected GXxGYxGZxGDATA, not given");
+    if (!s->grid.given) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected GXxGYxGZxGDATA, not given");
+        return s4d_hint(err, "the simplest is 1x1x1x%d: every one has the whole model", gpus);
+    }
     if (o->global_batch < 1)
         return s4d_fail(err, S4D_EXIT_USAGE, "--global-batch",
                         "expected the sequences of an iteration, not given");

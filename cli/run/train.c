@@ -37,7 +37,7 @@
 static const struct s4d_option options[] = {
     CHOICE("backend", "host|cuda", backend, s4d_backend_names, "what computes"),
     FLAG("list-backends", list_backends, "the backends of this build, and why others are not in it"),
-    TEXT("workload", "W", workload, "model: a name (scale4d workloads), or a .yaml file"),
+    TEXT("workload", "W", workload, "model: a name (scale4d workloads), a .yaml file, or a Hugging Face config.json"),
     INT("iterations", "N", iterations, 0, 10000000, "optimizer steps"),
     INT("warmup", "N", warmup, -1, 1 << 30,
         "the first N of them are not timed; -1: one, where there are more"),
