@@ -6,7 +6,8 @@
 #
 #   tests/run.sh [GROUP...]       all groups by default
 set -u
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 make=${MAKE:-make}
 jobs=${JOBS--j$(nproc)}
 fuzz_s=${FUZZ_SECONDS:-5}
@@ -14,7 +15,7 @@ passed=0
 failed=0
 log=build/test.log
 mkdir -p build
-: > $log
+[ "${1-}" = --one ] || : > $log
 
 # group NAME COMMAND...: runs it, shows its TAP lines, counts them. A non-zero exit without a
 # "not ok" line is a failure of its own (a crash, a compile error).
@@ -52,41 +53,54 @@ build() {
     single "$1" "$make" -k $jobs --no-print-directory "${@:2}"
 }
 
-# Every unit test program of a build; one that does not exist did not compile. What a program says is
-# shown when it fails.
+# side_by_side COMMAND...: COMMAND once for every line of standard input, on all processors; what one
+# says is shown in one piece when it ends.
+side_by_side() {
+    xargs -r -d '\n' -n 1 -P "$(nproc)" bash -c \
+        'said=$("$@" 2>&1); status=$?; printf "%s\n" "$said"; exit $status' side_by_side "$@"
+}
+
+# A unit test program; one that does not exist did not compile. What it says is shown when it fails.
+unit_program() {
+    local said status
+    if [ ! -x "$1" ]; then
+        echo "not ok - $1 was not built"
+        return
+    fi
+    said=$(CMOCKA_MESSAGE_OUTPUT=TAP "$1" 2>&1)
+    status=$?
+    if [ $status -eq 0 ]; then
+        grep -E '^ok\b' <<< "$said"
+    else
+        printf '# %s\n%s\n' "$1" "$said"
+        grep -q '^not ok' <<< "$said" || echo "not ok - $1 ended with status $status"
+    fi
+}
+
 unit() {
-    local source program said status
-    said=$(mktemp)
+    local source
     for source in tests/unit/test_*.c; do
-        program=$1/tests/$(basename "$source" .c)
-        if [ ! -x "$program" ]; then
-            echo "not ok - $program was not built"
-            continue
-        fi
-        CMOCKA_MESSAGE_OUTPUT=TAP "$program" > "$said" 2>&1
-        status=$?
-        if [ $status -eq 0 ]; then
-            grep -E '^ok\b' "$said"
-        else
-            echo "# $program"
-            cat "$said"
-            grep -q '^not ok' "$said" || echo "not ok - $program ended with status $status"
-        fi
-    done
-    rm -f "$said"
+        echo "$1/tests/$(basename "$source" .c)"
+    done | side_by_side bash "$self" --one unit_program
+}
+
+end_to_end() {
+    ls tests/e2e/*.bats | side_by_side bats --tap
+}
+
+fuzz_target() {
+    local name corpus
+    name=$(basename "$1" .c)
+    corpus=tests/fuzz/corpus/${name#fuzz_}
+    [ -d "$corpus" ] || corpus=
+    mkdir -p "build/fuzz/found/$name"
+    single "$name, $fuzz_s s" "build/fuzz/tests/$name" -max_total_time="$fuzz_s" -timeout=5 \
+        -rss_limit_mb=2048 -artifact_prefix="build/fuzz/found/$name/" \
+        "build/fuzz/found/$name" $corpus
 }
 
 fuzz() {
-    local source name corpus
-    for source in tests/fuzz/fuzz_*.c; do
-        name=$(basename "$source" .c)
-        corpus=tests/fuzz/corpus/${name#fuzz_}
-        [ -d "$corpus" ] || corpus=
-        mkdir -p "build/fuzz/found/$name"
-        single "$name, $fuzz_s s" "build/fuzz/tests/$name" -max_total_time="$fuzz_s" -timeout=5 \
-            -rss_limit_mb=2048 -artifact_prefix="build/fuzz/found/$name/" \
-            "build/fuzz/found/$name" $corpus
-    done
+    ls tests/fuzz/fuzz_*.c | side_by_side bash "$self" --one fuzz_target
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0}
@@ -97,7 +111,7 @@ run_build() { group "build, gcc" build "gcc builds everything" all unit-programs
 run_unit() { group "unit tests" unit build; }
 run_golden() { group "golden files" tests/golden.sh; }
 run_structure() { group "structure" bats --tap tests/structure; }
-run_e2e() { group "end to end" bats --tap tests/e2e; }
+run_e2e() { group "end to end" end_to_end; }
 # The other MPI than mpicc's, where it is: the same programs, built and run with it.
 second_mpi() {
     case $("${MPICC:-mpicc}" -show 2>/dev/null) in *mpich*) echo openmpi ;; *) echo mpich ;; esac
@@ -144,6 +158,10 @@ run_asan() {
     group "unit tests, ASan and UBSan" unit build/asan
 }
 
+if [ "${1-}" = --one ]; then
+    "${@:2}"
+    exit
+fi
 for g in ${*:-build unit golden structure e2e real format clang fuzz asan}; do
     "run_$g"
 done
