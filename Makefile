@@ -182,7 +182,7 @@ DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids scale4d-ru
 $(DOUBLE_PROGRAMS): $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(RUN_LIBS)
+	$(Q)OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(SANITIZER) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(RUN_LIBS) -lstdc++
 
 $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(call say,CC,$<)
