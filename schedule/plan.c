@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan: greedy by size, over the happens-before relation of two iterations.
+/* The memory plan: greedy by size, and where that leaves gaps in other orders too, over the
+ * happens-before relation of two iterations.
  *
  * All uses of A come before all uses of B if, for every stream that uses A, A's last use there has
  * completed before any use of B starts. So a storage needs two rows: its last position on each
@@ -12,8 +13,6 @@
 
 #include "schedule/order.h" /* for: struct s4d_clocks */
 
-enum { ALIGN = 256 };
-
 struct life {
     int storage;
     int64_t bytes;                      /* rounded up */
@@ -25,7 +24,7 @@ struct life {
 
 static int64_t aligned(int64_t bytes)
 {
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return (bytes + S4D_PLAN_ALIGN - 1) / S4D_PLAN_ALIGN * S4D_PLAN_ALIGN;
 }
 
 static void note_use(struct life *l, const struct s4d_program *p, const struct s4d_clocks *c,
@@ -93,6 +92,25 @@ static int larger_first(const void *a, const void *b)
     if (x->bytes != y->bytes)
         return (x->bytes < y->bytes) - (x->bytes > y->bytes);
     return x->storage - y->storage;
+}
+
+static double lifetime(const struct life *l)
+{
+    return (double)l->last_use - l->first_use + 1;
+}
+
+static int larger_and_longer_first(const void *a, const void *b)
+{
+    const struct life *x = *(const struct life *const *)a, *y = *(const struct life *const *)b;
+    double p = (double)x->bytes * lifetime(x), q = (double)y->bytes * lifetime(y);
+    return p != q ? (p < q) - (p > q) : larger_first(a, b);
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct life *x = *(const struct life *const *)a, *y = *(const struct life *const *)b;
+    double p = lifetime(x), q = lifetime(y);
+    return p != q ? (p < q) - (p > q) : larger_first(a, b);
 }
 
 /* The storages that have an offset are listed under every CHUNK ops of the list that their lives
@@ -259,27 +277,70 @@ static int64_t plan_persistent(struct s4d_program *p, enum s4d_place where)
     return end;
 }
 
-static int64_t plan_shared(struct planner *k, enum s4d_place where, int64_t base)
+/* Those of `order` at the lowest offsets that are free, one after the other; returns the end. */
+static int64_t place_all(struct planner *k, const struct life *const *order, int n, int64_t base,
+                         struct taken *taken)
 {
-    struct s4d_program *p = k->p;
-    const struct life **order = s4d_malloc((size_t)p->n_storages * sizeof(*order));
-    struct taken *taken = s4d_malloc((size_t)p->n_storages * sizeof *taken);
-    int n = 0;
+    int64_t end = base;
     k->longs.n = 0;
     for (int c = 0; c < k->n_chunks; c++)
         k->chunk[c].n = 0;
+    for (int i = 0; i < k->p->n_storages; i++)
+        k->stamp[i] = -1;
+    for (int i = 0; i < n; i++) {
+        place(k, order[i], base, taken);
+        int64_t top = k->p->storages[order[i]->storage].offset + order[i]->bytes;
+        end = top > end ? top : end;
+    }
+    return end;
+}
+
+/* Bytes in use at the same op of the list, at the most: no plan is lower. */
+static int64_t depth(const struct planner *k, const struct life *const *order, int n)
+{
+    int64_t *change = s4d_calloc((size_t)k->p->n_ops + 1, sizeof *change), now = 0, most = 0;
+    for (int i = 0; i < n; i++)
+        if (order[i]->first_use >= 0) {
+            change[order[i]->first_use] += order[i]->bytes;
+            change[order[i]->last_use + 1] -= order[i]->bytes;
+        }
+    for (int op = 0; op < k->p->n_ops; op++) {
+        now += change[op];
+        most = now > most ? now : most;
+    }
+    free(change);
+    return most;
+}
+
+/* An order is tried where those before it left more gaps than this, in % of the depth. */
+enum { GAPS_PERCENT = 4 };
+static int (*const orders[])(const void *, const void *) = {larger_first, larger_and_longer_first,
+                                                            longer_first};
+
+static int64_t plan_shared(struct planner *k, enum s4d_place where, int64_t base)
+{
+    struct s4d_program *p = k->p;
+    size_t most = (size_t)p->n_storages;
+    const struct life **order = s4d_malloc(most * sizeof(*order));
+    struct taken *taken = s4d_malloc(most * sizeof *taken);
+    int64_t *best = s4d_malloc(most * sizeof *best), end = INT64_MAX;
+    int n = 0;
     for (int i = 0; i < p->n_storages; i++)
         if (p->storages[i].place == where && !p->storages[i].persistent)
             order[n++] = &k->lives[i];
-    qsort(order, (size_t)n, sizeof(*order), larger_first);
-    int64_t end = base;
-    for (int i = 0; i < n; i++) {
-        place(k, order[i], base, taken);
-        int64_t top = p->storages[order[i]->storage].offset + order[i]->bytes;
-        end = top > end ? top : end;
+    int64_t enough = base + depth(k, order, n) / 100 * (100 + GAPS_PERCENT);
+    for (size_t o = 0; o < sizeof orders / sizeof *orders && end > enough; o++) {
+        qsort(order, (size_t)n, sizeof(*order), orders[o]);
+        int64_t now = place_all(k, order, n, base, taken);
+        for (int i = 0; i < n && now < end; i++)
+            best[order[i]->storage] = p->storages[order[i]->storage].offset;
+        end = now < end ? now : end;
     }
+    for (int i = 0; i < n; i++)
+        p->storages[order[i]->storage].offset = best[order[i]->storage];
     free(order);
     free(taken);
+    free(best);
     return end;
 }
 
@@ -332,19 +393,4 @@ void s4d_plan(struct s4d_program *program)
         program->arena_bytes[where] = plan_shared(&k, (enum s4d_place)where, base);
     }
     planner_fini(&k);
-}
-
-struct s4d_plan_summary s4d_plan_summarise(const struct s4d_program *program)
-{
-    struct s4d_plan_summary sum = {.total = program->arena_bytes[S4D_DEVICE]};
-    int64_t persistent = 0;
-    for (int i = 0; i < program->n_storages; i++) {
-        const struct s4d_storage *s = &program->storages[i];
-        if (s->place == S4D_DEVICE && s->persistent) {
-            sum.by_role[s->role] += aligned(s->bytes);
-            persistent += aligned(s->bytes);
-        }
-    }
-    sum.shared = sum.total - persistent;
-    return sum;
 }

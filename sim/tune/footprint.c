@@ -184,7 +184,7 @@ struct s4d_footprint_rows {
     int n, cap;
 };
 
-enum { ALIGN = 256 }; /* schedule/plan.c */
+enum { ALIGN = S4D_PLAN_ALIGN };
 
 static void count_persistent(struct s4d_footprint_rows *r)
 {
