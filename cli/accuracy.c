@@ -220,11 +220,21 @@ static int plot_series(const struct check *c, int from, const char *folder, stru
     return rc ? -1 : 0;
 }
 
-static int write_all(const struct check *c, const char *data, const char *folder,
-                     struct s4d_error *err)
+/* Before anything is simulated. */
+static int try_output(const char *folder, struct s4d_error *err)
 {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return s4d_fail(err, S4D_EXIT_OUTPUT, folder, "cannot be made: %s", strerror(errno));
+    char *table = s4d_asprintf("%s/data.tsv", folder);
+    const struct s4d_output output = {"--output", table};
+    int rc = s4d_outputs_check(&output, 1, err);
+    free(table);
+    return rc;
+}
+
+static int write_all(const struct check *c, const char *data, const char *folder,
+                     struct s4d_error *err)
+{
     char *table = s4d_asprintf("%s/data.tsv", folder),
          *reasons = s4d_asprintf("%s/reasons.csv", data);
     int rc = s4d_accuracy_data(&c->list, table, err) ||
@@ -243,7 +253,8 @@ static int check(struct check *c, const struct config *config, struct s4d_error 
     char *data = config->data ? s4d_strdup(config->data)
                               : s4d_asprintf("%s/sim/measured", s4d_data_folder());
     char *file = s4d_asprintf("%s/collectives.csv", data);
-    int rc = s4d_accuracy_read(&c->list, file, err) || collectives(c, err) ||
+    int rc = s4d_accuracy_read(&c->list, file, err) ||
+             (config->output && try_output(config->output, err)) || collectives(c, err) ||
              s4d_accuracy_gemms(data, &c->kernels, err) ||
              s4d_accuracy_attention(data, &c->kernels, err);
     if (rc == 0) {

@@ -50,3 +50,8 @@ load lib
     data perlmutter,NCCL,all_gather,16,8,1,3.8,no,,s
     refuses 65 "4 of 16 ranks on a node, expected 8" -- accuracy --data "$dir"
 }
+
+@test "accuracy: a folder that cannot be written is said before anything is simulated" {
+    refuses 74 "/proc/x" "cannot be made" -- accuracy --output /proc/x
+    refuses 74 "/dev/null/data.tsv" -- accuracy --output /dev/null
+}
