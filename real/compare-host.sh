@@ -49,14 +49,17 @@ iterations() {
     esac
 }
 
-# Seconds of processors that all processes of the machine, and those of this script, have used.
+# Into $used: the time of day, and the seconds of processors that all processes of the machine, and
+# those of this script, have used. No subshell: its times would be its own.
 used() {
     local tick
     tick=$(getconf CLK_TCK)
-    { cat /proc/stat 2> /dev/null || echo cpu 0; times | tail -n 1; } | awk -v tick="$tick" '
+    times > "$out/times"
+    used="$EPOCHREALTIME $({ cat /proc/stat 2> /dev/null || echo cpu 0; tail -n 1 "$out/times"; } |
+        awk -v tick="$tick" '
         /^cpu / { all = ($2 + $3 + $4 + $7 + $8) / tick }
         /m.*s / { split($0, t, /[ms ]+/); own = 60 * (t[1] + t[3]) + t[2] + t[4] }
-        END { print all, own }'
+        END { printf "%.3f %.3f", all, own }')"
 }
 
 # measure N MODEL GRID: a training run. Beside its record goes what others used meanwhile, of one
@@ -64,12 +67,13 @@ used() {
 measure() {
     local n=$1 model=$2 grid=$3 file began ended others before
     file=$out/runs/$(basename "$model" .yaml)-$grid
-    began="$SECONDS $(used)"
+    used
+    began=$used
     "$mpirun" -n "$n" build/scale4d-run train --workload "$model" --grid "$grid" "${options[@]}" \
         --json --iterations "$(iterations "$model")" > "$file.new"
-    ended="$SECONDS $(used)"
-    others=$(echo "$began $ended" | awk '{
-        s = $4 - $1; o = ($5 - $2 - $6 + $3) / (s > 1 ? s : 1); print(o > 0 ? o : 0) }')
+    used
+    others=$(echo "$began $used" | awk '{
+        o = ($5 - $2 - $6 + $3) / ($4 - $1); printf("%.3f\n", o > 0 ? o : 0) }')
     before=$(cat "$file.others" 2> /dev/null || echo 1e9)
     if awk "BEGIN { exit !($others < $before) }"; then
         mv "$file.new" "$file.json"

@@ -196,7 +196,7 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
     refuses 65 "topology" "'mesh'" -- machines synthetic:topology=mesh,nodes=4,nic=50GB/s,latency=500ns,peak=312TFLOP/s
 }
 @test "machine: --set of an unknown key, and of a bad value" {
-    refuses 64 "--set" "'nonsense'" -- machines perlmutter --set nonsense=1
+    refuses 64 "--set nonsense" "unknown key" -- machines perlmutter --set nonsense=1
     refuses 64 "--set node.latency_s" "'fast'" -- machines perlmutter --set node.latency_s=fast
     refuses 64 "--set" "'nonsense'" -- machines perlmutter --set nonsense
 }

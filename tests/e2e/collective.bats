@@ -75,7 +75,7 @@ field() {
     refused 64 "--minbytes" --machine $single --op all_gather --ranks 4 -b 1e6
     refused 64 "--minbytes" --machine $single --op all_gather --ranks 4 -b 0
     refused 64 "--maxbytes" --machine $single --op all_gather --ranks 4 -e 65G
-    refused 64 "'node.nics'" --machine $single --op all_gather --ranks 4 --set node.nics=3
+    refused 64 "node.nics" --machine $single --op all_gather --ranks 4 --set node.nics=3
 }
 
 sample=tests/fuzz/corpus/nccl_tests
