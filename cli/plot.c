@@ -96,22 +96,35 @@ static void read_others(struct figure *f)
     free(pattern);
 }
 
-/* A folder, or the name of one of the project's figures. Caller frees. */
-static char *folder_of(const char *name)
+/* A folder, or one of the project's figures: NAME where only one has it, or PAPER/NAME. Caller
+ * frees; NULL: several have the name. */
+static char *folder_of(const char *name, struct s4d_error *err)
 {
-    char *pattern = s4d_asprintf("%s/paper-figures/*/%s", s4d_data_folder(), name), *folder = NULL;
+    char *folder = NULL;
+    char *pattern = s4d_asprintf("%s/paper-figures/%s%s", s4d_data_folder(),
+                                 strchr(name, '/') == NULL ? "*/" : "", name);
     glob_t found = {0};
-    if (access(name, F_OK) != 0 && strchr(name, '/') == NULL && glob(pattern, 0, NULL, &found) == 0)
+    if (access(name, F_OK) == 0 || glob(pattern, 0, NULL, &found) != 0) {
+        folder = s4d_strdup(name);
+    } else if (found.gl_pathc == 1) {
         folder = s4d_strdup(found.gl_pathv[0]);
+    } else {
+        s4d_fail(err, S4D_EXIT_USAGE, "FIGURE", "%zu figures have the name %s", found.gl_pathc,
+                 name);
+        s4d_hint(err, "name its folder: %s or %s", found.gl_pathv[0], found.gl_pathv[1]);
+    }
     globfree(&found);
     free(pattern);
-    return folder != NULL ? folder : s4d_strdup(name);
+    return folder;
 }
 
 static int load_experiment(struct figure *f, const char *name, struct s4d_error *err)
 {
     static const char *const own[] = {"machine", "workload", "gpus", "set", NULL};
-    char **keys = s4d_run_keys(own), *folder = folder_of(name);
+    char *folder = folder_of(name, err);
+    if (folder == NULL)
+        return -1;
+    char **keys = s4d_run_keys(own);
     int rc = s4d_experiment_read(&f->e, folder, (const char *const *)keys, err);
     s4d_run_keys_free(keys);
     free(folder);

@@ -116,6 +116,10 @@ END
     experiment
     refuses 65 "nothing" -- plot "$dir/nothing"
     refuses 64 "folder" -- figure
+    mkdir -p "$dir/bin" "$dir/share/scale4d/paper-figures"/{a,b}/twins
+    cp "$s4d" "$dir/bin"
+    s4d=$dir/bin/scale4d refuses 64 "2 figures have the name twins" "a/twins or" -- plot twins
+    s4d=$dir/bin/scale4d refuses 65 "b/twins" -- plot b/twins
     sed -i 's/^tolerance_percent/tolerence_percent/' "$fig/experiment.yaml"
     refuses 65 "experiment.yaml:3" "tolerance_percent?" -- plot "$fig" --output "$out"
     experiment

@@ -133,11 +133,14 @@ large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --si
     "$s4d" tune "${large[@]}" --records "$dir/tune.jsonl" -j 1 > "$dir/out" 2> "$dir/err" &
     pid=$!
     await_lines "$dir/tune.jsonl" 1
-    child= # which may end by itself before it is killed
-    until [ -n "$child" ] && kill -KILL "$child" 2> /dev/null; do
+    # A worker that has ended, and not been waited for, takes a signal too: stopped, it has not.
+    child=
+    until [ "$(ps -o stat= -p "${child:-$pid}" | cut -c1)" = T ]; do
         kill -0 "$pid"
         child=$(pgrep -P "$pid" | head -n 1)
+        [ -z "$child" ] || kill -STOP "$child" 2> /dev/null || true
     done
+    kill -KILL "$child"
     status=0
     wait "$pid" || status=$?
     [ "$status" -eq 70 ]
