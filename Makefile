@@ -56,7 +56,7 @@ CUDA_LIBS := $(if $(CUDA_LACKS),,$(foreach d,$(CUDA_DIRS),-L$(d) -Wl$(comma)-rpa
     -lcudart -lcublas -lnccl)
 
 LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c real/*.c \
-    sim/*.cpp plots/*.c)
+    sim/*.cpp plots/*.c plots/*/*.c)
 CLI := $(wildcard cli/*.c)
 # What needs MPI and CBLAS; and CUDA, but for CUDA_WORK.
 CUDA_WORK := real/cuda/work.c real/cuda/attention.c
@@ -76,7 +76,7 @@ ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_
     $(wildcard tests/double/*.c tests/double/*/*.c) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
     real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
-    plots/*.h cli/*.h cli/run/*.h tests/*/*.h)
+    plots/*.h plots/*/*.h cli/*.h cli/*/*.h tests/*/*.h)
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))

@@ -100,6 +100,6 @@ int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device
     if (!rc)
         rc = write_scalar(x, device, p->lr, p->options.learning_rate, err);
     if (!rc)
-        rc = write_scalar(x, device, p->loss_scale, 65536, err);
+        rc = write_scalar(x, device, p->loss_scale, S4D_LOSS_SCALE_START, err);
     return rc;
 }

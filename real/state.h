@@ -16,8 +16,10 @@ int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *dev
                             const struct s4d_param *param, const double *shard,
                             struct s4d_error *err);
 
+enum { S4D_LOSS_SCALE_START = 1 << 16 };
+
 /* All weights from the seed alone (schedule/initial.h), the learning rate, and the first loss scale
- * (2^16, as PyTorch's GradScaler). 0, or -1. */
+ * (S4D_LOSS_SCALE_START, as PyTorch's GradScaler). 0, or -1. */
 int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,
                          const struct s4d_program *program, int rank, uint64_t seed,
                          struct s4d_error *err);

@@ -67,6 +67,9 @@ static const struct s4d_option options[] = {
     TEXT("record", "FILE", record,
          "append the record, one JSON line; a launcher that is ended loses what it has not read"),
     FLAG("json", json, "print the record, one JSON line, and nothing else"),
+    FLAG("log-throughput", log_throughput,
+         "a line an iteration in Megatron-LM's words, for what reads its logs; with --json on "
+         "standard error. Times are rank 0's: nothing waits for it"),
     {.name = NULL},
 };
 /* clang-format on */
@@ -170,7 +173,9 @@ static int look_at_ended(struct s4d_train *t, int *seen, struct s4d_error *err)
     for (; *seen < t->config->iterations && !isnan(s4d_executor_end_s(t->executor, *seen));
          ++*seen) {
         double loss = s4d_executor_loss(t->executor, *seen);
-        if (!t->config->json)
+        if (t->config->log_throughput)
+            s4d_train_log_throughput(t, *seen);
+        else if (!t->config->json)
             print_iteration(t, *seen);
         if (isfinite(loss))
             continue;
@@ -254,8 +259,9 @@ static void print_start(const struct s4d_train *t)
     else
         printf("# %s: %s  tf32 %s\n", t->backend->name, t->backend->about(),
                t->config->tf32 ? "yes" : "no");
-    printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm", "",
-           "(s)", "", "");
+    if (!t->config->log_throughput)
+        printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm",
+               "", "(s)", "", "");
     fflush(stdout);
 }
 
@@ -295,6 +301,7 @@ static void clean_up(struct s4d_train *t)
     int opened = t->stage >= 1;
     t->stage = 0;
     s4d_executor_free(t->executor);
+    free(t->throughput);
     if (opened)
         t->device.close(t->device.self);
     if (t->account.p)

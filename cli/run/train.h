@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "plots/format/throughput.h"
 #include "real/account.h"
 #include "real/executor.h"
 #include "real/host/host.h"
@@ -19,7 +20,7 @@ struct s4d_train_config {
     char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
     double timeout_s;
-    bool json, check_finite, list_backends, tf32;
+    bool json, check_finite, list_backends, tf32, log_throughput;
     struct s4d_schedule_options schedule;
 };
 
@@ -49,6 +50,7 @@ struct s4d_train {
     _Atomic int64_t beats;          /* steps of the work before and after the iterations */
     struct s4d_train_event *events; /* of --timeline */
     int n_events, cap_events;
+    struct s4d_throughput *throughput; /* of --log-throughput */
 };
 
 /* train_setup.c: workload, program, tokens; on every rank the same, or an error on all. */
@@ -78,5 +80,8 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
 
 /* train_timeline.c: rank 0 writes what all ranks recorded; collective. */
 int s4d_train_timeline(struct s4d_train *t, const char *file, struct s4d_error *err);
+
+/* train_throughput.c: the line of an iteration that has ended, on rank 0; others print nothing. */
+void s4d_train_log_throughput(struct s4d_train *t, int iteration);
 
 #endif

@@ -255,3 +255,33 @@ ended() {
     [ "$(field "['completed'] > 1")" = True ]
     [ "$(field "['iteration_time_s'] > 0")" = True ]
 }
+
+# What tools that read Megatron-LM's logs look for.
+@test "--log-throughput: Megatron-LM's line an iteration, on rank 0 alone; --json keeps standard output" {
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --iterations 3 --log-throughput \
+        --learning-rate 0.003
+    grep -E '^ \[[-0-9]{10} [0-9:]{8}\.[0-9]{6}\] iteration ' "$dir/out" > "$dir/lines"
+    [ "$(wc -l < "$dir/lines")" -eq 3 ]
+    python3 - "$dir/lines" << 'END'
+import re, sys
+keys = ["consumed samples", "elapsed time per iteration (ms)", "throughput per GPU (TFLOP/s/GPU)", "learning rate",
+        "global batch size", "lm loss", "loss scale", "grad norm", "number of skipped iterations", "number of nan iterations"]
+for i, line in enumerate(open(sys.argv[1]), 1):
+    at, *parts = line.rstrip("\n").rstrip("|").split("|")
+    assert re.search(r"iteration +%d/ +3 $" % i, at), at
+    values = dict(p.strip().split(": ") for p in parts)
+    assert list(values) == keys, values
+    v = [float(x) for x in values.values()]
+    assert v[0] == 8 * i and v[4] == 8 and v[3] == 0.003 and 5 < v[5] < 7 and v[6] == 1 and v[8:] == [0, 0], values
+    # gpt-tiny, 8 sequences: the formula's FLOP on two ranks in that time.
+    flops = v[2] * 1e12 * 2 * v[1] / 1e3
+    assert i == 1 or abs(flops / before - 1) < 0.2, (flops, before)
+    before = flops
+END
+    ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --iterations 3 --log-throughput --json
+    [ "$(grep -c 'elapsed time per iteration' "$dir/err")" -eq 3 ]
+    field "['kind']" | grep -qx train
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 2 --clip-norm 0 --log-throughput
+    grep -q 'lm loss' "$dir/out"
+    ! grep -q 'grad norm' "$dir/out"
+}
