@@ -30,7 +30,7 @@ CXX := g++
 endif
 export CC CXX
 CFLAGS ?= -O2 -g
-PACKAGES := jansson yaml-0.1 expat simgrid
+PACKAGES := jansson yaml-0.1 expat simgrid sqlite3 zlib
 comma := ,
 # -Wno-error: under sanitizers gcc warns of what cannot happen (its manual says so).
 SANITIZER := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
@@ -57,7 +57,7 @@ CUDA_LIBS := $(if $(CUDA_LACKS),,$(foreach d,$(CUDA_DIRS),-L$(d) -Wl$(comma)-rpa
 
 LIB := $(wildcard support/*.c schedule/*.c schedule/layers/*.c workloads/*.c sim/*.c sim/*/*.c real/*.c \
     sim/*.cpp plots/*.c plots/*/*.c)
-CLI := $(wildcard cli/*.c)
+CLI := $(wildcard cli/*.c cli/track/*.c)
 # What needs MPI and CBLAS; and CUDA, but for CUDA_WORK.
 CUDA_WORK := real/cuda/work.c real/cuda/attention.c
 CUDA_KERNELS := $(wildcard real/cuda/kernels/*.cu)

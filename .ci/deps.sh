@@ -23,6 +23,8 @@ build    simgrid        libsimgrid-dev   pkg-config --exists simgrid
 build    libyaml        libyaml-dev      pkg-config --exists yaml-0.1
 build    jansson        libjansson-dev   pkg-config --exists jansson
 build    expat          libexpat1-dev    pkg-config --exists expat
+build    sqlite3        libsqlite3-dev   pkg-config --exists sqlite3
+build    zlib           zlib1g-dev       pkg-config --exists zlib
 build    uthash         uthash-dev       echo '#include <uthash.h>' | ${CC:-gcc} -E -
 run      MPI            libopenmpi-dev   command -v ${MPICC:-mpicc}
 run      CBLAS          libopenblas-dev  pkg-config --exists openblas

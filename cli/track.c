@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d track: the table of its subcommands, and the way to one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/track/track.h"
+#include "support/nearest.h"
+#include "support/quote.h"
+
+/* In the order of --help. */
+/* clang-format off */
+static const struct s4d_track_command *const commands[] = {
+    &s4d_track_add,
+    &s4d_track_list,
+    NULL};
+/* clang-format on */
+
+const struct s4d_option s4d_track_store_option[] = {
+    {.name = "store",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = 0,
+     .help = "where the records are kept (default SCALE4D_STORE, else "
+             "$XDG_DATA_HOME/scale4d/track.sqlite, else below ~/.local/share)"},
+    {.name = NULL},
+};
+
+static void help(FILE *out)
+{
+    fprintf(out, "Usage: scale4d track SUBCOMMAND [OPTION...]\n\n"
+                 "Keeps the records of every night, and says what changed.\n\n");
+    for (int i = 0; commands[i]; i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "\nscale4d track SUBCOMMAND --help shows its options; all take --store FILE.\n");
+}
+
+static int unknown(const char *name)
+{
+    struct s4d_error err;
+    const char *names[64];
+    int n = 0;
+    for (; commands[n]; n++)
+        names[n] = commands[n]->name;
+    s4d_fail(&err, S4D_EXIT_USAGE, "track", "expected a subcommand, got %s", s4d_quote(name).text);
+    s4d_hint_nearest(&err, name, names, n);
+    return s4d_error_print(&err);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return S4D_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
+        help(stdout);
+        return S4D_EXIT_OK;
+    }
+    for (int i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, argv[1]) == 0) {
+            char name[64];
+            snprintf(name, sizeof name, "scale4d track %s", commands[i]->name);
+            argv[1] = name;
+            return commands[i]->run(argc - 1, argv + 1);
+        }
+    return unknown(argv[1]);
+}
+
+const struct s4d_command s4d_command_track = {
+    .name = "track",
+    .summary = "night after night: keep records, find what changed since when, and why",
+    .run = run,
+};

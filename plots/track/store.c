@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plots/track/store.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plots/track/schema.h"
+#include "plots/track/store_internal.h"
+#include "support/memory.h"
+
+enum { WAIT_ms = 30000 };
+
+char *s4d_store_default(void)
+{
+    const char *own = getenv("SCALE4D_STORE"), *data = getenv("XDG_DATA_HOME"),
+               *home = getenv("HOME");
+    if (own && *own)
+        return s4d_strdup(own);
+    if (data && *data)
+        return s4d_asprintf("%s/scale4d/track.sqlite", data);
+    return s4d_asprintf("%s/.local/share/scale4d/track.sqlite", home ? home : "");
+}
+
+/* The folders above the file, as far as they can be made: opening it says the rest. */
+static void make_folders(const char *file)
+{
+    char *path = s4d_strdup(file);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    free(path);
+}
+
+int s4d_store_fail(struct s4d_store *store, struct s4d_error *err)
+{
+    return s4d_schema_fail(store->db, store->file, err);
+}
+
+int s4d_store_open(struct s4d_store **store, const char *file, enum s4d_store_mode mode,
+                   struct s4d_error *err)
+{
+    struct s4d_store *s = s4d_calloc(1, sizeof *s);
+    s->file = file ? s4d_strdup(file) : s4d_store_default();
+    s->mode = mode;
+    if (!file && mode == S4D_STORE_WRITE)
+        make_folders(s->file);
+    int rc = s4d_schema_open(&s->db, s->file, mode == S4D_STORE_WRITE, WAIT_ms, err);
+    if (rc) {
+        s4d_store_close(s);
+        return -1;
+    }
+    *store = s;
+    return 0;
+}
+
+void s4d_store_close(struct s4d_store *store)
+{
+    if (!store)
+        return;
+    for (sqlite3_stmt *s; store->db && (s = sqlite3_next_stmt(store->db, NULL)) != NULL;)
+        sqlite3_finalize(s);
+    sqlite3_close(store->db);
+    for (int i = 0; i < store->n_commits; i++)
+        free(store->commit[i]);
+    free(store->commit);
+    free(store->file);
+    free(store);
+}
+
+const char *s4d_store_file(const struct s4d_store *store)
+{
+    return store->file;
+}
+
+static sqlite3_stmt *bind(struct s4d_store *store, struct s4d_error *err, const char *sql,
+                          const char *types, va_list ap)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = sqlite3_prepare_v2(store->db, sql, -1, &s, NULL);
+    for (int i = 0; rc == SQLITE_OK && types[i]; i++) {
+        if (types[i] == 'i') {
+            rc = sqlite3_bind_int64(s, i + 1, va_arg(ap, int64_t));
+        } else if (types[i] == 't') {
+            rc = sqlite3_bind_text(s, i + 1, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
+        } else {
+            const void *bytes = va_arg(ap, const void *);
+            rc = sqlite3_bind_blob64(s, i + 1, bytes, va_arg(ap, size_t), SQLITE_TRANSIENT);
+        }
+    }
+    if (rc == SQLITE_OK)
+        return s;
+    sqlite3_finalize(s);
+    s4d_store_fail(store, err);
+    return NULL;
+}
+
+sqlite3_stmt *s4d_store_sql(struct s4d_store *store, struct s4d_error *err, const char *sql,
+                            const char *types, ...)
+{
+    va_list ap;
+    va_start(ap, types);
+    sqlite3_stmt *s = bind(store, err, sql, types, ap);
+    va_end(ap);
+    return s;
+}
+
+int s4d_store_step(struct s4d_store *store, sqlite3_stmt *statement, struct s4d_error *err)
+{
+    int rc = sqlite3_step(statement);
+    return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : s4d_store_fail(store, err);
+}
+
+int s4d_store_run(struct s4d_store *store, struct s4d_error *err, const char *sql,
+                  const char *types, ...)
+{
+    va_list ap;
+    va_start(ap, types);
+    sqlite3_stmt *s = bind(store, err, sql, types, ap);
+    va_end(ap);
+    int rc = s ? s4d_store_step(store, s, err) : -1;
+    sqlite3_finalize(s);
+    return rc < 0 ? -1 : 0;
+}
+
+const char *s4d_store_text(sqlite3_stmt *statement, int column)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    return text ? (const char *)text : "";
+}
+
+int s4d_store_begin(struct s4d_store *store, struct s4d_error *err)
+{
+    S4D_ASSERT(store->mode == S4D_STORE_WRITE, "a store opened for reading");
+    if (s4d_store_run(store, err, "BEGIN IMMEDIATE", ""))
+        return -1;
+    store->within = true;
+    return 0;
+}
+
+int s4d_store_commit(struct s4d_store *store, struct s4d_error *err)
+{
+    store->within = false;
+    if (s4d_store_run(store, err, "COMMIT", "") == 0)
+        return 0;
+    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}

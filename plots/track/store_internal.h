@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the store. */
+#ifndef S4D_PLOTS_TRACK_STORE_INTERNAL_H
+#define S4D_PLOTS_TRACK_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "plots/track/store.h"
+
+struct s4d_store {
+    sqlite3 *db;
+    char *file;
+    enum s4d_store_mode mode;
+    bool within;   /* between begin and commit */
+    char **commit; /* names by id, as they were asked for */
+    int n_commits, cap_commits;
+};
+
+/* *err says what SQLite said of the store, and what to do. -1. */
+int s4d_store_fail(struct s4d_store *store, struct s4d_error *err);
+/* The statement with its parameters bound ('i': int64_t, 't': const char *, 'b': const void *,
+ * size_t); NULL with *err. */
+sqlite3_stmt *s4d_store_sql(struct s4d_store *store, struct s4d_error *err, const char *sql,
+                            const char *types, ...);
+/* 1: a row, 0: done, -1 with *err. */
+int s4d_store_step(struct s4d_store *store, sqlite3_stmt *statement, struct s4d_error *err);
+/* A statement that returns no rows. 0 or -1. */
+int s4d_store_run(struct s4d_store *store, struct s4d_error *err, const char *sql,
+                  const char *types, ...);
+/* A text column, "" for NULL; the statement's until its next step. */
+const char *s4d_store_text(sqlite3_stmt *statement, int column);
+
+/* Gives every series of the list, in its order, its label. */
+void s4d_series_labels(struct s4d_series_list *list);
+
+#endif

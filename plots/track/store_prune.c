@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plots/track/store_internal.h"
+
+/* What nothing refers to any more. A series that is annotated stays: its next record finds it. */
+static int sweep(struct s4d_store *store, struct s4d_error *err)
+{
+    return s4d_store_run(store, err,
+                         "DELETE FROM series WHERE NOT EXISTS (SELECT 1 FROM record WHERE "
+                         "record.series = series.id) AND NOT EXISTS (SELECT 1 FROM annotation "
+                         "WHERE annotation.series = series.id)",
+                         "");
+}
+
+int s4d_store_prune(struct s4d_store *store, int64_t series, int day, int64_t *records,
+                    struct s4d_error *err)
+{
+    S4D_ASSERT(store->within, "prune without begin");
+    if (s4d_store_run(store, err, "DELETE FROM record WHERE night < ?1 AND (?2 = 0 OR series = ?2)",
+                      "ii", (int64_t)day, series))
+        return -1;
+    *records = sqlite3_changes64(store->db);
+    return sweep(store, err);
+}
+
+int s4d_store_remove(struct s4d_store *store, int64_t record, struct s4d_error *err)
+{
+    S4D_ASSERT(store->within, "remove without begin");
+    if (s4d_store_run(store, err, "DELETE FROM record WHERE id = ?", "i", record))
+        return -1;
+    if (sqlite3_changes(store->db) == 0)
+        return s4d_fail(err, S4D_EXIT_DATA, store->file, "there is no record %lld",
+                        (long long)record);
+    return sweep(store, err);
+}

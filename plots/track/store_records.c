@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/track/store_internal.h"
+#include "support/memory.h"
+
+int s4d_store_record(struct s4d_store *store, int64_t record, char **line, struct s4d_error *err)
+{
+    sqlite3_stmt *s =
+        s4d_store_sql(store, err, "SELECT text FROM record WHERE id = ?", "i", record);
+    int rc = s ? s4d_store_step(store, s, err) : -1;
+    if (rc == 1) {
+        int n = sqlite3_column_bytes(s, 0);
+        *line = s4d_malloc((size_t)n + 1);
+        memcpy(*line, sqlite3_column_blob(s, 0), (size_t)n);
+        (*line)[n] = '\0';
+    }
+    sqlite3_finalize(s);
+    if (rc == 0)
+        s4d_fail(err, S4D_EXIT_DATA, store->file, "there is no record %lld", (long long)record);
+    return rc == 1 ? 0 : -1;
+}
+
+int s4d_store_environment(struct s4d_store *store, int64_t environment, json_t **object,
+                          struct s4d_error *err)
+{
+    sqlite3_stmt *s =
+        s4d_store_sql(store, err, "SELECT text FROM environment WHERE id = ?", "i", environment);
+    int rc = s ? s4d_store_step(store, s, err) : -1;
+    *object = rc == 1 ? json_loads(s4d_store_text(s, 0), 0, NULL) : NULL;
+    sqlite3_finalize(s);
+    if (rc >= 0 && !*object)
+        return s4d_fail(err, S4D_EXIT_DATA, store->file, "there is no environment %lld",
+                        (long long)environment);
+    return rc < 0 ? -1 : 0;
+}
+
+int s4d_store_records(struct s4d_store *store, int64_t series, int from, int until,
+                      int (*take)(void *to, const struct s4d_stored *record), void *to,
+                      struct s4d_error *err)
+{
+    sqlite3_stmt *s = s4d_store_sql(
+        store, err,
+        series ? "SELECT id, series, night, hash, text FROM record WHERE series = ?1 AND night "
+                 ">= ?2 AND night <= ?3 ORDER BY night, time, id"
+               : "SELECT id, series, night, hash, text FROM record WHERE ?1 = 0 AND night >= ?2 "
+                 "AND night <= ?3 ORDER BY night, time, id",
+        "iii", series, (int64_t)from, (int64_t)until);
+    int rc = s ? 1 : -1, ended = 0;
+    while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
+        struct s4d_stored r = {.record = sqlite3_column_int64(s, 0),
+                               .series = sqlite3_column_int64(s, 1),
+                               .day = sqlite3_column_int(s, 2)};
+        snprintf(r.hash, sizeof r.hash, "%016llx", (unsigned long long)sqlite3_column_int64(s, 3));
+        r.line = s4d_store_text(s, 4);
+        ended = take(to, &r);
+    }
+    sqlite3_finalize(s);
+    return ended ? ended : rc < 0 ? -1 : 0;
+}
