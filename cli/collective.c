@@ -121,6 +121,8 @@ static int find_stream(struct s4d_collective_job *job, struct s4d_error *err)
     if (stream == S4D_STREAMS)
         return s4d_fail(err, S4D_EXIT_USAGE, "--axis",
                         "expected x, y, z, data, z,data or x,y,z, got '%s'", config->axis);
+    if (stream == S4D_STREAM_Z_GATHER && job->measurement.op == S4D_OP_REDUCE_SCATTER)
+        stream = S4D_STREAM_Z_SCATTER;
     job->measurement.stream = stream;
     if (s4d_group_size(&job->measurement.grid, axes) < 2)
         return s4d_fail(err, S4D_EXIT_USAGE, "--axis", "its groups have one member in the grid %s",
@@ -193,6 +195,14 @@ static int check(struct s4d_collective_job *job, struct s4d_error *err)
                           &config->scenario, err))
         return -1;
     job->measurement.scenario = &job->scenario;
+    const char *rate = s4d_differences_rates(&job->scenario.differences);
+    if (rate && !config->axis) {
+        s4d_fail(err, S4D_EXIT_USAGE, rate, "is of a grid's streams, --ranks has none");
+        s4d_hint(err, "with --axis and --grid it holds");
+        s4d_machine_free(&job->machine);
+        s4d_scenario_free(&job->scenario);
+        return -1;
+    }
     job->measurement.machine = &job->machine;
     job->results = s4d_calloc((size_t)job->n, sizeof *job->results);
     return 0;

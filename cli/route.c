@@ -156,7 +156,10 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = s4d_scenario_load(&m, &s, o.machine, &o.set, &o.scenario, &err);
     if (rc == 0) {
-        rc = route(&m, &s, &o, &given, argc, argv, &err);
+        const char *rate = s4d_differences_rates(&s.differences);
+        rc = rate ? s4d_fail(&err, S4D_EXIT_USAGE, rate,
+                             "is of computing and collectives; a way has links")
+                  : route(&m, &s, &o, &given, argc, argv, &err);
         s4d_machine_free(&m);
         s4d_scenario_free(&s);
     }

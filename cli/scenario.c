@@ -43,8 +43,9 @@ const struct s4d_option s4d_scenario_options[] = {
      .type = S4D_OPT_LIST,
      .offset = AT(diff),
      .help =
-         "a .yaml file of dead and slow links, NICs and devices, and settings; may be repeated. "
-         "As --set: links.leaf0.out=0.5, nics.n3.nic1=dead, devices.n7.gpu2=0.9"},
+         "a .yaml file of dead and slow links, NICs and devices, of rates, and settings; may be "
+         "repeated. As --set: links.leaf0.out=0.5, nics.n3.nic1=dead, devices.n7.gpu2=0.9, "
+         "rates.gemm=0.97, rates.z=0.88"},
     {.name = NULL},
 };
 

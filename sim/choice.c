@@ -18,3 +18,15 @@ const struct s4d_group_flows *s4d_group_choice(const struct s4d_machine *m,
     S4D_ASSERT(first, "a group of %d without flows", g->by_algorithm[0].shape.members);
     return first;
 }
+
+struct s4d_cost s4d_group_cost(const struct s4d_machine *m, const struct s4d_group_class *g,
+                               const struct s4d_group_flows *flows, enum s4d_op_kind op,
+                               double bytes)
+{
+    struct s4d_cost cost = flows->algorithm->cost(m, &flows->shape, op, bytes);
+    cost.latency_s /= g->rate;
+    cost.fill_s /= g->rate;
+    cost.volume_B /= g->rate;
+    cost.efficiency *= g->rate;
+    return cost;
+}

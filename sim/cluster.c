@@ -82,6 +82,7 @@ int s4d_cluster_create(struct s4d_cluster *c, const struct s4d_machine *machine,
     c->device_speed = s4d_malloc((size_t)c->n_devices * sizeof *c->device_speed);
     for (int i = 0; i < c->n_devices; i++)
         c->device_speed[i] = 1;
+    s4d_rates_plain(&c->rates);
     c->fabric = s4d_fabric_find(machine->fabric.topology);
     if (c->fabric->create(c, err)) {
         s4d_cluster_destroy(c);

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "sim/rates.h"
 #include "support/machine.h" /* for: struct s4d_machine */
 
 struct s4d_link {
@@ -32,7 +33,8 @@ struct s4d_cluster {
                                devices_per_node of node d / devices_per_node */
     struct s4d_link *links; /* directed */
     int n_links, cap_links;
-    double *device_speed; /* 1 each; sim/differences.h changes it */
+    double *device_speed;   /* 1 each; sim/differences.h changes it */
+    struct s4d_rates rates; /* 1 each; the same */
     struct s4d_node_routes *node_state;
     const int *node_of; /* the node of the job's first, second, ... node's worth of ranks; NULL:
                            nodes in order. Owned, as is what follows */

@@ -9,12 +9,13 @@
 
 #include "support/file.h"
 #include "support/memory.h"
+#include "support/nearest.h"
 #include "support/quote.h"
 #include "support/units.h"
 #include "support/yaml.h"
 
-static const char *const parts[] = {"links", "nics", "devices"};
-enum { PARTS = 3 };
+static const char *const parts[] = {"links", "nics", "devices", "rates"};
+enum { PARTS = 4 };
 static const double most = 1000; /* times what it was */
 
 /* Which part a setting begins with, -1: none; *name is what follows the dot. */
@@ -45,13 +46,13 @@ static int fail(const struct s4d_difference *x, struct s4d_error *err, const cha
 static int parse_value(struct s4d_difference *x, const char *value, struct s4d_error *err)
 {
     struct s4d_error ignored;
-    bool device = x->part == S4D_DEVICES;
+    bool part_only = x->part == S4D_DEVICES || x->part == S4D_RATES;
     x->part_of = NAN;
-    if (strcmp(value, "dead") == 0 && device) {
+    if (strcmp(value, "dead") == 0 && x->part == S4D_DEVICES) {
         fail(x, err, "a part of its speed, above 0");
         return s4d_hint(err, "--hosts places a job on other nodes");
     }
-    if (strcmp(value, "dead") == 0) {
+    if (strcmp(value, "dead") == 0 && !part_only) {
         x->part_of = 0;
         return 0;
     }
@@ -60,12 +61,14 @@ static int parse_value(struct s4d_difference *x, const char *value, struct s4d_e
         x->part_of = number;
         return 0;
     }
-    if (!device && s4d_parse_bandwidth(value, &x->Bps, &ignored) == 0 && x->Bps > 0)
+    if (!part_only && s4d_parse_bandwidth(value, &x->Bps, &ignored) == 0 && x->Bps > 0)
         return 0;
     return fail(x, err,
-                device ? "a part of its speed, above 0 and at most 1000"
-                       : "dead, a part of its bandwidth (above 0, at most 1000), or a bandwidth "
-                         "above 0");
+                x->part == S4D_DEVICES ? "a part of its speed, above 0 and at most 1000"
+                : x->part == S4D_RATES
+                    ? "a part of what it was, above 0 and at most 1000"
+                    : "dead, a part of its bandwidth (above 0, at most 1000), or a bandwidth "
+                      "above 0");
 }
 
 static int add(struct s4d_differences *d, enum s4d_difference_part part, const char *name,
@@ -76,6 +79,10 @@ static int add(struct s4d_differences *d, enum s4d_difference_part part, const c
     x.text = s4d_asprintf("%s.%s=%s", parts[part], name, value);
     x.where = s4d_strdup(where);
     s4d_push(d->v, d->n, d->cap, x);
+    if (part == S4D_RATES && !s4d_rates_know(name)) {
+        s4d_fail(err, exit, where, "unknown rate");
+        return s4d_hint_nearest(err, name, s4d_rate_names, S4D_RATE_NAMES);
+    }
     return parse_value(&d->v[d->n - 1], value, err);
 }
 
@@ -127,7 +134,8 @@ static int read_section(struct s4d_differences *d, const struct s4d_yaml_node *s
     while (part < PARTS && strcmp(section->key, parts[part]) != 0)
         part++;
     if (part == PARTS && strcmp(section->key, "set") != 0)
-        return s4d_yaml_fail(section, err, "unknown key; expected links, nics, devices or set");
+        return s4d_yaml_fail(section, err,
+                             "unknown key; expected links, nics, devices, rates or set");
     if (section->kind != S4D_YAML_MAPPING)
         return s4d_yaml_fail(section, err, "expected NAME: VALUE lines");
     for (int i = 0; i < section->n; i++)
@@ -144,7 +152,7 @@ int s4d_differences_parse(struct s4d_differences *d, const char *file, const cha
         return -1;
     int rc = root->kind == S4D_YAML_MAPPING
                  ? 0
-                 : s4d_yaml_fail(root, err, "expected links, nics, devices or set");
+                 : s4d_yaml_fail(root, err, "expected links, nics, devices, rates or set");
     for (int i = 0; i < root->n && rc == 0; i++)
         rc = read_section(d, root->child[i], set, err);
     s4d_yaml_free(root);
@@ -274,12 +282,30 @@ static int unknown(const struct s4d_difference *x, const struct s4d_cluster *c,
     return -1;
 }
 
+bool s4d_differences_of_parts(const struct s4d_differences *d)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->v[i].part != S4D_RATES)
+            return true;
+    return false;
+}
+
+const char *s4d_differences_rates(const struct s4d_differences *d)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->v[i].part == S4D_RATES)
+            return d->v[i].text;
+    return NULL;
+}
+
 int s4d_differences_apply(const struct s4d_differences *d, struct s4d_cluster *c,
                           struct s4d_error *err)
 {
     for (int i = 0; i < d->n; i++) {
         const struct s4d_difference *x = &d->v[i];
-        if (!(x->part == S4D_DEVICES ? apply_devices(x, c) : apply_links(x, c)))
+        if (x->part == S4D_RATES)
+            s4d_rates_apply(&c->rates, x->name, x->part_of);
+        else if (!(x->part == S4D_DEVICES ? apply_devices(x, c) : apply_links(x, c)))
             return unknown(x, c, err);
     }
     return 0;

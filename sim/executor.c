@@ -225,7 +225,7 @@ static void find_price(struct executor *x, int group, const struct s4d_op *op, s
     if (price->flows->shape.members < 2)
         return;
     price->flows = s4d_group_choice(m, g, op->kind, bytes);
-    price->cost = price->flows->algorithm->cost(m, &price->flows->shape, op->kind, bytes);
+    price->cost = s4d_group_cost(m, g, price->flows, op->kind, bytes);
 }
 
 static void tell_started(const struct executor *x, int rank, int op, int iteration, double now_s)
@@ -376,7 +376,7 @@ int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, stru
     if (!x->observer)
         x->observer = &nobody;
     *x->run = (struct s4d_run){0};
-    x->index = s4d_program_index_make(x->program, kernels);
+    x->index = s4d_program_index_make(x->program, kernels, &system->cluster->rates);
     x->run->gemm_flops = x->index.gemm_flops;
     for (int i = 0; i < 2; i++)
         x->rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);

@@ -263,7 +263,8 @@ int s4d_execute_explained(const struct s4d_system *system, const struct s4d_prog
     s4d_link_uses_create(&w.uses, system, program);
     int rc = s4d_execute_observed(system, program, kernels, &observer, run, err);
     if (rc == 0) {
-        struct s4d_program_index index = s4d_program_index_make(program, kernels);
+        struct s4d_program_index index =
+            s4d_program_index_make(program, kernels, &system->cluster->rates);
         rc = write_all(&w, &index, wanted, err);
         s4d_program_index_free(&index);
     }

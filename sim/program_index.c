@@ -35,7 +35,8 @@ static int number_sizes(struct s4d_program_index *x, const struct s4d_program *p
 }
 
 struct s4d_program_index s4d_program_index_make(const struct s4d_program *p,
-                                                const struct s4d_kernels *kernels)
+                                                const struct s4d_kernels *kernels,
+                                                const struct s4d_rates *rates)
 {
     struct s4d_program_index x = {0};
     size_t n = (size_t)p->n_ops + 1;
@@ -51,7 +52,8 @@ struct s4d_program_index s4d_program_index_make(const struct s4d_program *p,
         const struct s4d_op *op = &p->ops[i];
         x.order[op->stream][op->position] = op;
         if (!is_collective(op))
-            x.kernel_s[i] = s4d_kernel_time_s(kernels, p, op);
+            x.kernel_s[i] = s4d_kernel_time_s(kernels, p, op) /
+                            rates->op_class[s4d_op_kinds[op->kind].op_class];
         x.ends[i] = !adamw || op->kind == S4D_OP_ADAMW;
         x.n_ends += x.ends[i];
         x.gemm_flops += op->kind == S4D_OP_GEMM ? op->flops : 0;

@@ -5,10 +5,11 @@
 
 #include "schedule/program.h"
 #include "sim/kernel.h" /* for: s4d_kernel_time_s */
+#include "sim/rates.h"
 
 struct s4d_program_index {
     const struct s4d_op **order[S4D_STREAMS]; /* a stream's ops by position */
-    double *kernel_s;                         /* by op; 0 for collectives */
+    double *kernel_s;                         /* by op, at the rates; 0 for collectives */
     int *size;   /* by op: which of its stream's distinct (kind, bytes) of collectives */
     int n_sizes; /* the most that a stream has */
     bool *ends;  /* by op: an iteration ends with the last of these */
@@ -17,7 +18,8 @@ struct s4d_program_index {
 };
 
 struct s4d_program_index s4d_program_index_make(const struct s4d_program *program,
-                                                const struct s4d_kernels *kernels);
+                                                const struct s4d_kernels *kernels,
+                                                const struct s4d_rates *rates);
 void s4d_program_index_free(struct s4d_program_index *index);
 
 #endif

@@ -17,17 +17,22 @@ bool s4d_scenario_is_plain(const struct s4d_scenario *s)
     return !s || (s->placement.kind == S4D_NODE_MAJOR && s->differences.n == 0);
 }
 
+/* Whether the job may lie anywhere, or parts of the machine outside of its first nodes be named. */
+static bool needs_all(const struct s4d_scenario *s)
+{
+    return s->placement.kind != S4D_NODE_MAJOR || s4d_differences_of_parts(&s->differences);
+}
+
 int s4d_scenario_cluster(struct s4d_cluster *c, const struct s4d_machine *m, int gpus,
                          const struct s4d_scenario *s, struct s4d_error *err)
 {
     int nodes = (gpus - 1) / m->node.devices + 1;
-    bool whole = !s4d_scenario_is_plain(s) && nodes <= m->fabric.nodes;
+    bool whole = s && needs_all(s) && nodes <= m->fabric.nodes;
     if (s4d_cluster_create(c, m, whole ? m->fabric.nodes : nodes, err))
         return -1;
-    if (!whole)
-        return 0;
-    if (s4d_placement_apply(&s->placement, c, nodes, err) == 0 &&
-        s4d_differences_apply(&s->differences, c, err) == 0 && s4d_cluster_settle(c, err) == 0)
+    if ((!whole || s4d_placement_apply(&s->placement, c, nodes, err) == 0) &&
+        (!s || s4d_differences_apply(&s->differences, c, err) == 0) &&
+        (!whole || s4d_cluster_settle(c, err) == 0))
         return 0;
     s4d_cluster_destroy(c);
     return -1;

@@ -17,9 +17,9 @@ void s4d_scenario_free(struct s4d_scenario *s);
 /* The first nodes of the machine as its file says. */
 bool s4d_scenario_is_plain(const struct s4d_scenario *s);
 
-/* The cluster of a job of `gpus` ranks. Plain, or NULL: only the nodes it uses; else the whole
- * machine. 0, or -1: as s4d_cluster_create, s4d_differences_apply, s4d_placement_apply,
- * s4d_cluster_settle. */
+/* The cluster of a job of `gpus` ranks. Plain, with rates alone, or NULL: only the nodes it uses;
+ * else the whole machine. 0, or -1: as s4d_cluster_create, s4d_differences_apply,
+ * s4d_placement_apply, s4d_cluster_settle. */
 int s4d_scenario_cluster(struct s4d_cluster *c, const struct s4d_machine *m, int gpus,
                          const struct s4d_scenario *s, struct s4d_error *err);
 

@@ -111,7 +111,7 @@ static struct s4d_group_class make_group(struct quotient *q, int class)
 
 /* Group classes stream by stream; streams over the same axes get copies. first[stream] is the place
  * of group class `first_group` of that stream. */
-static void make_groups(struct quotient *q, int first[S4D_STREAMS])
+static void make_groups(struct quotient *q, const struct s4d_cluster *c, int first[S4D_STREAMS])
 {
     const struct s4d_full *f = q->f;
     int n = q->first_flow - q->first_group, n_out = 0;
@@ -130,6 +130,7 @@ static void make_groups(struct quotient *q, int first[S4D_STREAMS])
             if (first[stream] < 0)
                 first[stream] = n_out - i;
             q->s->groups[n_out] = made[i];
+            q->s->groups[n_out].rate = c->rates.stream[stream];
             q->s->groups[n_out++].stream = (enum s4d_stream)stream;
         }
     }
@@ -184,7 +185,7 @@ static void make_system(struct s4d_system *s, const struct s4d_full *f, const st
         ints += (size_t)(f->start[q.lowest[class] + 1] - f->start[q.lowest[class]]);
     s->block = s4d_malloc(ints * sizeof *s->block);
     make_flows(&q);
-    make_groups(&q, first);
+    make_groups(&q, c, first);
     make_ranks(&q, c, first);
     free(q.lowest);
     free(q.size);

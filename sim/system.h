@@ -38,6 +38,7 @@ struct s4d_group_class {
                           all its members when each of these has arrived */
     int n_members;
     int groups;                                          /* how many groups are in the class */
+    double rate;                                         /* of its stream's collectives */
     struct s4d_group_flows by_algorithm[S4D_ALGORITHMS]; /* in the order of s4d_algorithms */
 };
 struct s4d_rank_class {
@@ -86,6 +87,11 @@ struct s4d_engine *s4d_system_engine(const struct s4d_system *s, bool rates);
 /* Of a watcher's call (s4d_engine_watch): the part of every link class that flows use; use: by link
  * class. */
 void s4d_system_use(const struct s4d_system *s, const struct s4d_engine *e, double *use);
+
+/* What a call costs at the group class's rate, along the flows chosen for it. */
+struct s4d_cost s4d_group_cost(const struct s4d_machine *m, const struct s4d_group_class *g,
+                               const struct s4d_group_flows *flows, enum s4d_op_kind op,
+                               double bytes);
 
 /* The flows that a collective of these bytes (as nccl-tests counts them) takes in a group of two or
  * more: the library's choice, or, where that is not allowed or not possible, the first that is. */

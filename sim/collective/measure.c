@@ -102,8 +102,7 @@ static void start_size(struct run *r)
         struct group *g = &r->group[i];
         g->flows = choice(r, g->class);
         g->algorithm = (int)(g->flows - g->class->by_algorithm);
-        g->cost =
-            g->flows->algorithm->cost(r->m->machine, &g->flows->shape, r->m->op, r->bytes[r->at]);
+        g->cost = s4d_group_cost(r->m->machine, g->class, g->flows, r->m->op, r->bytes[r->at]);
         g->phase = g->cost.first_phase;
         if (r->stepwise)
             s4d_stepwise_start(r->stepwise, r->engine, i, g->flows, r->m->op, &g->cost,

@@ -28,6 +28,34 @@ END
     done
 }
 
+@test "simulate: rates of computing and of an axis, in files too; where they mean nothing" {
+    printf 'rates:\n  compute: 0.5\n  z: 0.88\n' > "$dir/night.yaml"
+    "$s4d" "${job[@]}" --diff "$dir/night.yaml" > "$dir/folded"
+    "$s4d" "${job[@]}" --set rates.compute=0.5 --set rates.z=0.88 --no-fold > "$dir/full"
+    "$s4d" "${job[@]}" > "$dir/plain"
+    one=(simulate --machine "$tree" --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4 --json)
+    "$s4d" "${one[@]}" > "$dir/one"
+    "$s4d" "${one[@]}" --set rates.compute=0.5 > "$dir/half"
+    python3 - "$dir"/{folded,full,plain,one,half} <<'END'
+import json, sys
+folded, full, plain, one, half = (json.load(open(f)) for f in sys.argv[1:])
+assert folded["scenario"] == full["scenario"] and "scenario" not in plain
+assert abs(folded["iteration_time_s"] / full["iteration_time_s"] - 1) < 1e-9
+assert folded["iteration_time_s"] > plain["iteration_time_s"]
+assert abs(folded["gemm_flops_per_s"] / plain["gemm_flops_per_s"] - 0.5) < 1e-9
+assert abs(half["exposed_s"]["compute"] / one["exposed_s"]["compute"] - 2) < 1e-9
+END
+    refuses 64 "--set rates.zz" "unknown rate" -- "${job[@]}" --set rates.zz=0.9
+    refuses 64 "rates.z=0.9" "--axis" -- collective --machine "$tree" --op all_gather --ranks 8 --set rates.z=0.9
+    refuses 64 "rates.z=0.9" "a way has links" -- route --machine "$tree" --set rates.z=0.9 0 1
+    for op in all_gather reduce_scatter; do
+        call=(collective --machine "$tree" --op $op --axis z --grid 2x2x4x4 -b 4M -e 4M --json)
+        a=$("$s4d" "${call[@]}" | field "['busbw_Bps']")
+        b=$("$s4d" "${call[@]}" --set rates.z=0.88 | field "['busbw_Bps']")
+        python3 -c "import sys; sys.exit(not abs($b / $a - 0.88) < 1e-9)"
+    done
+}
+
 @test "simulate: a placement with its seed, a file of hosts" {
     [ "$("$s4d" "${job[@]}" --placement random:7 | field "['scenario']['placement']")" = random:7 ]
     [ "$("$s4d" "${job[@]}" --placement fragmented | field "['scenario']['placement']")" = fragmented:1 ]
@@ -72,7 +100,7 @@ END
     { echo nics: && for n in {0..63}; do echo "  n$n.nic1: 0.5"; echo "  n$n.nic2: 0.5"; done; } > "$dir/many.yaml"
     "$s4d" simulate "${job[@]:1:10}" --diff "$dir/many.yaml" | grep -q '^# differences: nics.n0.nic1=0.5 .* and 64 more'
     echo 'cables:' >> "$dir/diff.yaml"
-    refuses 65 "diff.yaml:" "cables" "links, nics, devices or set" -- "${job[@]}" --diff "$dir/diff.yaml"
+    refuses 65 "diff.yaml:" "cables" "links, nics, devices, rates or set" -- "${job[@]}" --diff "$dir/diff.yaml"
 }
 
 @test "simulate: differences of nothing, and ways that are cut off" {

@@ -114,8 +114,11 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
     struct s4d_rank_class ranks[4];
     for (int i = 0; i < 2; i++) {
         flows[i] = (struct s4d_flow_class){link, weight, 1, 1, 1.0, 1, 0};
-        groups[i] = (struct s4d_group_class){
-            .stream = S4D_STREAM_X, .member = member + 2 * i, .n_members = 2, .groups = 1};
+        groups[i] = (struct s4d_group_class){.stream = S4D_STREAM_X,
+                                             .member = member + 2 * i,
+                                             .n_members = 2,
+                                             .groups = 1,
+                                             .rate = 1};
         groups[i].by_algorithm[0] = (struct s4d_group_flows){
             &plain,
             {.algorithm = &plain, .members = 2, .nodes = 1, .members_per_node = 2},
@@ -128,6 +131,7 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
         ranks[i].group[S4D_STREAM_X] = i / 2;
     }
     struct s4d_cluster cluster = {0};
+    s4d_rates_plain(&cluster.rates);
     struct s4d_system system = {.cluster = &cluster,
                                 .ranks = ranks,
                                 .n_ranks = scene->ranks,

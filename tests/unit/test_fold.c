@@ -155,6 +155,24 @@ static void with_every_asymmetry(void **state)
     }
 }
 
+/* Rates hold for all ranks and groups alike: no more classes than without. */
+static void with_rates(void **state)
+{
+    (void)state;
+    static const char grid[] = "2x2x4x4";
+    for (int i = 0; i < FABRICS; i += S4D_SANITIZED ? 4 : 2) {
+        struct folding plain = simulated(&fabrics[i], grid, NULL, NULL);
+        struct folding run = {.machine = fabrics[i].line,
+                              .grid = grid,
+                              .set = {"rates.gemm=0.7", "rates.z=0.6", "rates.data=0.5"}};
+        folding_compare(&run);
+        assert_true(run.classes == plain.classes && run.end_s > plain.end_s);
+        run.set[3] = "devices.n7.gpu2=0.5";
+        folding_compare(&run);
+        assert_true(run.classes > plain.classes);
+    }
+}
+
 /* 48 nodes, and groups of 3: neither fills the fabrics' switches, groups or rings evenly. */
 static void on_uneven_sizes(void **state)
 {
@@ -192,7 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_a_single_switch), cmocka_unit_test(on_a_dragonfly),
         cmocka_unit_test(on_perlmutter),      cmocka_unit_test(with_every_asymmetry),
-        cmocka_unit_test(on_uneven_sizes),    cmocka_unit_test(on_512_devices),
+        cmocka_unit_test(with_rates),         cmocka_unit_test(on_uneven_sizes),
+        cmocka_unit_test(on_512_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

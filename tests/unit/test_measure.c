@@ -81,6 +81,33 @@ static void test_single_switch_ring(void **state)
     s4d_machine_free(&m);
 }
 
+/* At rates.z = 0.8 a call takes 1 / 0.8 of its time, latency included: an all-gather of 100 MB by
+ * two nodes 1/2 x 100e6 / 50e9 + 500 ns = 1.0005 ms, that is 1.250625 ms; on x as it was. Message
+ * by message, too. */
+static void test_rates(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    struct s4d_error err = {0};
+    struct s4d_scenario scenario = {.placement = {.seed = 1}};
+    load_machine(&m, single);
+    assert_int_equal(s4d_differences_add(&scenario.differences, "rates.z=0.8", &err), 0);
+    for (int i = 0; i < 2; i++) {
+        struct job job = {{&m, S4D_OP_ALL_GATHER, s4d_grid_make(1, 1, 2, 1), S4D_STREAM_Z_GATHER,
+                           &s4d_ring, i == 0, &scenario, i},
+                          {100e6},
+                          1};
+        assert_relative(simulate(&job).results[0].time_s, 1.250625e-3, i ? 1e-3 : 1e-9);
+    }
+    struct job on_x = {
+        {&m, S4D_OP_ALL_REDUCE, s4d_grid_make(2, 1, 1, 1), S4D_STREAM_X, NULL, true, &scenario, 0},
+        {100e6},
+        1};
+    assert_relative(simulate(&on_x).results[0].time_s, 2.001e-3, 1e-9);
+    s4d_scenario_free(&scenario);
+    s4d_machine_free(&m);
+}
+
 /* 1 GiB: 2 x 4095/4096 x 2^30 / 50e9 + 2 x 4095 x 500 ns = 47.0342 ms. */
 static void test_4096(void **state)
 {
@@ -234,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_switch_ring),
         cmocka_unit_test(test_4096),
+        cmocka_unit_test(test_rates),
         cmocka_unit_test(test_single_switch_tree),
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_shared_nics),

@@ -252,6 +252,40 @@ static void differences(void **state)
     s4d_machine_free(&m);
 }
 
+/* What each name multiplies; later ones go over earlier ones. Rates alone need the job's nodes
+ * only.
+ */
+static void rates(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    struct s4d_cluster c;
+    struct s4d_error err = {0};
+    load(&m);
+    const char *set[] = {"rates.gemm=0.5",      "rates.compute=0.5", "rates.z=0.25",
+                         "rates.z-scatter=0.5", "rates.data=2",      NULL};
+    assert_int_equal(differ(&c, &m, set, &err), 0);
+    assert_int_equal(c.n_nodes, 4);
+    assert_true(c.rates.op_class[S4D_CLASS_GEMM] == 0.25);
+    assert_true(c.rates.op_class[S4D_CLASS_ATTENTION] == 0.5);
+    assert_true(c.rates.op_class[S4D_CLASS_KERNEL] == 0.5);
+    assert_true(c.rates.op_class[S4D_CLASS_COPY] == 1 && c.rates.op_class[S4D_CLASS_HOST] == 1);
+    assert_true(c.rates.stream[S4D_STREAM_Z_GATHER] == 0.25);
+    assert_true(c.rates.stream[S4D_STREAM_Z_SCATTER] == 0.125);
+    assert_true(c.rates.stream[S4D_STREAM_DATA] == 2 && c.rates.stream[S4D_STREAM_X] == 1);
+    s4d_cluster_destroy(&c);
+    const char *with_device[] = {"rates.x=0.5", "devices.n31.gpu0=0.5", NULL};
+    assert_int_equal(differ(&c, &m, with_device, &err), 0);
+    assert_true(c.n_nodes == 32 && c.rates.stream[S4D_STREAM_X] == 0.5);
+    s4d_cluster_destroy(&c);
+    const char *none[] = {NULL};
+    assert_int_equal(differ(&c, &m, none, &err), 0);
+    for (int i = 0; i < S4D_STREAMS; i++)
+        assert_true(c.rates.stream[i] == 1);
+    s4d_cluster_destroy(&c);
+    s4d_machine_free(&m);
+}
+
 static void differences_refused(void **state)
 {
     (void)state;
@@ -277,6 +311,13 @@ static void differences_refused(void **state)
         {"links.leaf0.out=", "dead", "", S4D_EXIT_USAGE},
         {"links.leaf0.out", "NAME=VALUE", "", S4D_EXIT_USAGE},
         {"links.=dead", "NAME=VALUE", "", S4D_EXIT_USAGE},
+        {"rates.network=0.9", "unknown rate", "gemm, attention, kernel, compute, x, y",
+         S4D_EXIT_USAGE},
+        {"rates.z-gathr=0.9", "unknown rate", "did you mean z-gather?", S4D_EXIT_USAGE},
+        {"rates.z=0", "above 0", "", S4D_EXIT_USAGE},
+        {"rates.z=dead", "part of what it was", "", S4D_EXIT_USAGE},
+        {"rates.z=5GB/s", "part of what it was", "", S4D_EXIT_USAGE},
+        {"rates.z", "NAME=VALUE", "", S4D_EXIT_USAGE},
         {"nics.n0.*=dead", "reaches no NIC", "", S4D_EXIT_DATA},
         {"links.n0.gpu*=dead", "no link of the node", "", S4D_EXIT_DATA},
     };
@@ -325,6 +366,7 @@ static void diff_files(void **state)
         {"links: dead\n", "bad.yaml:", "NAME: VALUE"},
         {"links:\n  leaf0.out: [1]\n", "bad.yaml:2", "expected a value"},
         {"links:\n  leaf0.out: dead\n  leaf1.out: -2 GB/s\n", "bad.yaml:3", "above 0"},
+        {"rates:\n  z: 0.9\n  yy: 1\n", "bad.yaml:3", "unknown rate"},
         {"devices:\n  n0.gpu0: dead\n", "bad.yaml:2", "part of its speed"},
         {"links:\n  leaf0.out: 1\n  leaf0.out: 2\n", "bad.yaml:3", ""},
     };
@@ -345,9 +387,13 @@ static void diff_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placements), cmocka_unit_test(placements_refused),
-        cmocka_unit_test(hosts),      cmocka_unit_test(differences),
-        cmocka_unit_test(diff_files), cmocka_unit_test(differences_refused),
+        cmocka_unit_test(placements),
+        cmocka_unit_test(placements_refused),
+        cmocka_unit_test(hosts),
+        cmocka_unit_test(differences),
+        cmocka_unit_test(rates),
+        cmocka_unit_test(diff_files),
+        cmocka_unit_test(differences_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
