@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plots/track/change_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/random.h"
+
+#define PI 3.14159265358979323846
+
+enum { NEAR = 14 }; /* nights on either side of a change that tell its size: two weeks */
+
+/* A night of a segment: its value, and the sum of its distances to all others, which no order of
+ * them changes. */
+struct place {
+    double value, distances;
+};
+
+struct search {
+    const struct s4d_change_options *options;
+    const double *values;
+    struct s4d_change *found;
+    int n_found;
+};
+
+struct s4d_change_options s4d_change_defaults(void)
+{
+    return (struct s4d_change_options){
+        .permutations = 999, .p_max = 0.02, .magnitude = 0.01, .deviation = 4, .seed = 1};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_of(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+struct s4d_level s4d_level_of(double *samples, int n)
+{
+    S4D_ASSERT(n >= 1, "no samples");
+    qsort(samples, (size_t)n, sizeof *samples, by_value);
+    int cut = (n + 2) / 5;
+    if (cut == 0 && n >= 3)
+        cut = 1;
+    double sum = 0, squares = 0;
+    for (int i = cut; i < n - cut; i++)
+        sum += samples[i];
+    double value = sum / (n - 2 * cut);
+    /* Of a trimmed mean (Yuen): the squares of the samples with the cut ones drawn in. */
+    for (int i = 0; i < n; i++) {
+        int j = i < cut ? cut : i >= n - cut ? n - cut - 1 : i;
+        squares += (samples[j] - value) * (samples[j] - value);
+    }
+    double kept = n - 2 * cut;
+    double error = kept > 1 ? sqrt(squares / (kept * (kept - 1))) : 0;
+    return (struct s4d_level){.value = value, .error = error};
+}
+
+/* Distances of night i to those before it. Four sums at a time: added in a fixed order, they are
+ * the same everywhere, and the processor need not wait for each. */
+static double distances_before(const struct place *v, int i)
+{
+    double x = v[i].value, a = 0, b = 0, c = 0, d = 0;
+    int j = 0;
+    for (; j + 4 <= i; j += 4) {
+        a += fabs(x - v[j].value);
+        b += fabs(x - v[j + 1].value);
+        c += fabs(x - v[j + 2].value);
+        d += fabs(x - v[j + 3].value);
+    }
+    for (; j < i; j++)
+        a += fabs(x - v[j].value);
+    return (a + b) + (c + d);
+}
+
+static double pairs(int n)
+{
+    return n * (n - 1) / 2.0;
+}
+
+/* The best of all splits, in n^2 / 2 distances. total: of all pairs. */
+static double best_split(const struct place *v, int n, double total, int *at)
+{
+    double before = 0, after = total, best = -INFINITY;
+    for (int i = 0; i + 2 < n; i++) {
+        double left = distances_before(v, i);
+        before += left;
+        after -= v[i].distances - left;
+        int k = i + 1;
+        if (k < 2)
+            continue;
+        double between = total - before - after, m = k, o = n - k;
+        double q = m * o / n * (2 * between / (m * o) - before / pairs(k) - after / pairs(n - k));
+        if (q > best) {
+            best = q;
+            *at = k;
+        }
+    }
+    return best;
+}
+
+static double places(const double *values, int n, struct place *v)
+{
+    double total = 0;
+    for (int i = 0; i < n; i++) {
+        v[i] = (struct place){.value = values[i]};
+        for (int j = 0; j < n; j++)
+            v[i].distances += fabs(values[i] - values[j]);
+        total += v[i].distances;
+    }
+    return total / 2;
+}
+
+double s4d_best_split(const double *values, int n, int *at)
+{
+    struct place v[S4D_NIGHTS_MAX];
+    S4D_ASSERT(n >= 4 && n <= S4D_NIGHTS_MAX, "%d values", n);
+    double total = places(values, n, v);
+    return best_split(v, n, total, at);
+}
+
+static void shuffle(struct place *v, int n, uint64_t *state)
+{
+    for (int i = n - 1; i > 0; i--) {
+        uint64_t j = (s4d_random_next(state) >> 32) * (uint64_t)(i + 1) >> 32;
+        struct place swap = v[i];
+        v[i] = v[j];
+        v[j] = swap;
+    }
+}
+
+/* The p of the best split of values [from, from + n), and where it is. Stops as soon as p must be
+ * above p_max (Besag and Clifford 1991): most series have no change and need a dozen orders. */
+static double significance(const struct search *s, int from, int n, int *at)
+{
+    struct place v[S4D_NIGHTS_MAX];
+    const struct s4d_change_options *o = s->options;
+    double total = places(s->values + from, n, v);
+    double q = best_split(v, n, total, at);
+    if (!(q > 1e-12 * total / n))
+        return 1; /* all the same, but for rounding */
+    uint64_t state = s4d_mix(o->seed + s4d_mix((uint64_t)from << 32 | (uint64_t)n));
+    double as_good = 1, most = o->p_max * (o->permutations + 1), least = q * (1 - 1e-9);
+    for (int i = 1; i <= o->permutations; i++) {
+        int elsewhere;
+        shuffle(v, n, &state);
+        as_good += best_split(v, n, total, &elsewhere) >= least;
+        if (as_good > most)
+            return as_good / (i + 1);
+    }
+    return as_good / (o->permutations + 1);
+}
+
+static void search(struct search *s, int from, int n)
+{
+    int at = 0;
+    if (n < 4)
+        return;
+    double p = significance(s, from, n, &at);
+    if (p > s->options->p_max)
+        return;
+    search(s, from, at);
+    s->found[s->n_found++] = (struct s4d_change){.at = from + at, .p = p};
+    search(s, from + at, n - at);
+}
+
+static double level(const struct s4d_level *nights, int from, int to)
+{
+    double v[S4D_NIGHTS_MAX];
+    for (int i = from; i < to; i++)
+        v[i - from] = nights[i].value;
+    return median_of(v, to - from);
+}
+
+/* Of one or two nights the one nearest to the other level, of more their median. */
+static double cautious(const struct s4d_level *nights, int from, int to, double other)
+{
+    if (to - from > 2)
+        return level(nights, from, to);
+    double a = nights[from].value, b = nights[to - 1].value;
+    return fabs(a - other) < fabs(b - other) ? a : b;
+}
+
+/* How nights scatter about the levels that `v` divides them into, as a standard deviation: from the
+ * mean |residual|, which a few far nights move less than squares and many move more than a median
+ * (two clusters that take turns); not less than the samples' own scatter explains. Of few nights
+ * more, as Student's t. */
+static double scatter(const struct s4d_level *nights, int n, const struct s4d_change *v, int n_v)
+{
+    double error[S4D_NIGHTS_MAX], sum = 0;
+    for (int c = 0; c <= n_v; c++) {
+        int from = c ? v[c - 1].at : 0, to = c < n_v ? v[c].at : n;
+        double middle = level(nights, from, to);
+        for (int i = from; i < to; i++)
+            sum += fabs(nights[i].value - middle);
+    }
+    for (int i = 0; i < n; i++)
+        error[i] = nights[i].error;
+    double more = fmax(n - n_v - 1, 1);
+    return fmax(sqrt(PI / 2) * sum / sqrt(n * more), median_of(error, n)) * (1 + 2 / more);
+}
+
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int sooner(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The size of a change is that of the nights next to it: over all nights a slow drift would add
+ * up. Both nights of a level of two must be off the other one. */
+static void judge(const struct s4d_level *nights, double scatter_of_night,
+                  const struct s4d_change_options *o, struct s4d_change *c)
+{
+    int from = later(c->from, c->at - NEAR), to = sooner(c->to, c->at + NEAR);
+    c->before = level(nights, from, c->at);
+    c->after = level(nights, c->at, to);
+    c->part = c->before > 0 ? c->after / c->before - 1 : NAN;
+    double size = fabs(c->after - c->before), m = c->at - from, n = to - c->at;
+    c->deviations = size == 0 ? 0 : size / (scatter_of_night * sqrt(1 / m + 1 / n));
+    double before = cautious(nights, from, c->at, c->after);
+    double after = cautious(nights, c->at, to, c->before);
+    c->confirmed = m >= 2 && n >= 2 && (after - before) * (c->after - c->before) > 0 &&
+                   fabs(after - before) >= o->magnitude * before && c->deviations >= o->deviation;
+}
+
+static int check(const struct s4d_level *nights, int n, struct s4d_error *err)
+{
+    if (n > S4D_NIGHTS_MAX)
+        return s4d_fail(err, S4D_EXIT_DATA, "nights", "expected at most %d, got %d", S4D_NIGHTS_MAX,
+                        n);
+    for (int i = 0; i < n; i++)
+        if (!(isfinite(nights[i].value) && nights[i].value >= 0 && nights[i].error >= 0))
+            return s4d_fail(err, S4D_EXIT_DATA, "nights",
+                            "expected a finite number of at least 0 on night %d, got %g", i,
+                            nights[i].value);
+    return 0;
+}
+
+int s4d_change_points(const struct s4d_level *nights, int n,
+                      const struct s4d_change_options *options, struct s4d_change *v,
+                      struct s4d_error *err)
+{
+    double values[S4D_NIGHTS_MAX];
+    if (check(nights, n, err))
+        return -1;
+    for (int i = 0; i < n; i++)
+        values[i] = nights[i].value;
+    struct search s = {.options = options, .values = values, .found = v};
+    search(&s, 0, n);
+    if (s.n_found == 0)
+        return 0;
+    double of_night = scatter(nights, n, v, s.n_found);
+    for (int i = 0; i < s.n_found; i++) {
+        v[i].from = i ? v[i - 1].at : 0;
+        v[i].to = i + 1 < s.n_found ? v[i + 1].at : n;
+        judge(nights, of_night, options, &v[i]);
+    }
+    return s.n_found;
+}
+
+bool s4d_change_stands(const struct s4d_level *nights, const struct s4d_change *v, int n_v, int i,
+                       const struct s4d_change_options *options)
+{
+    const struct s4d_change *last = &v[n_v - 1];
+    if (!v[i].confirmed || i == n_v - 1)
+        return v[i].confirmed;
+    double now = cautious(nights, last->at, last->to, v[i].before) - v[i].before;
+    return now * (v[i].after - v[i].before) > 0 && fabs(now) >= options->magnitude * v[i].before;
+}
+
+bool s4d_night_stands_out(const struct s4d_level *nights, int from, int n,
+                          const struct s4d_change_options *options, struct s4d_change *change)
+{
+    int last = n - 1, as_far = 1;
+    S4D_ASSERT(last - from >= 2, "%d nights", n - from);
+    *change = (struct s4d_change){.at = last, .from = from, .to = n};
+    judge(nights, scatter(nights + from, last - from, NULL, 0), options, change);
+    double size = fabs(change->after - change->before);
+    for (int i = from; i < last; i++)
+        as_far += fabs(nights[i].value - change->before) >= size;
+    change->p = (double)as_far / (n - from);
+    return size >= options->magnitude * change->before && change->deviations >= options->deviation;
+}
+
+int s4d_change_least_nights(int after, const struct s4d_change_options *options)
+{
+    double least = fmax(options->p_max, 1e-6);
+    for (int n = 2 * after;; n++) {
+        double orders = 1; /* C(n, after), by pieces */
+        for (int i = 1; i <= after; i++)
+            orders = orders * (n - after + i) / i;
+        if ((n == 2 * after ? 1 : 2) / orders <= least)
+            return n;
+    }
+}
