@@ -5,8 +5,9 @@
 
 struct s4d_peers {
     int rank, size;
-    /* Ranks that may compute at the same time at full speed: those below this number do, while
-     * the others sleep. */
+    int local; /* of this rank, among those of its node */
+    /* Ranks of a node that may compute at the same time at full speed: those whose local number is
+     * below do, while the others sleep. */
     int active;
     void *self;
     /* All three are collective, and whoever waits in them leaves the processor to others. */

@@ -218,15 +218,16 @@ static int sample_op(struct s4d_probe *p, const struct s4d_program *program,
 
 /* Of the ranks that measured, to all. */
 static struct s4d_statistics combine(const struct s4d_peers *peers,
-                                     const struct s4d_statistics *own, int measured)
+                                     const struct s4d_statistics *own)
 {
-    double sums[3] = {0}, most[3] = {0};
+    double sums[4] = {0}, most[3] = {0};
     if (own) {
-        sums[0] = own->median, sums[1] = own->mean, sums[2] = own->least;
+        sums[0] = own->median, sums[1] = own->mean, sums[2] = own->least, sums[3] = 1;
         most[0] = own->p99, most[1] = own->variation, most[2] = own->n;
     }
-    peers->sum(peers->self, sums, 3);
+    peers->sum(peers->self, sums, 4);
     peers->maximum(peers->self, most, 3);
+    double measured = sums[3];
     return (struct s4d_statistics){.n = (int)most[2],
                                    .median = sums[0] / measured,
                                    .mean = sums[1] / measured,
@@ -253,20 +254,22 @@ int s4d_probe_op(struct s4d_probe *p, const struct s4d_program *program, const s
                  struct s4d_probed *result, struct s4d_error *err)
 {
     const struct s4d_peers *peers = p->peers;
-    int active = peers->active < peers->size ? peers->active : peers->size;
+    bool measures = peers->local < peers->active;
     *result = (struct s4d_probed){.noisy = true};
+    p->own_s = NAN;
     for (int attempt = 0; attempt < p->options.attempts && result->noisy; attempt++) {
         struct s4d_statistics own, all;
-        bool measures = peers->rank < active;
         int n = 0;
         if (measures && refill(p, err))
             return -1;
         peers->barrier(peers->self);
         if (measures && sample_op(p, program, op, &n, err))
             return -1;
-        if (measures)
+        if (measures) {
             own = s4d_statistics(p->samples_s, n);
-        all = combine(peers, measures ? &own : NULL, active);
+            p->own_s = fmin(p->own_s, own.median);
+        }
+        all = combine(peers, measures ? &own : NULL);
         keep_better(result, &all);
     }
     return 0;

@@ -30,6 +30,7 @@ struct s4d_probe {
     } pool[3]; /* of 32- and 64-bit floats, of 16-bit floats, of integers */
     unsigned char *zeros;
     double *samples_s;
+    double own_s; /* of the last s4d_probe_op: this rank's least median; NAN: it did not measure */
 };
 
 /* Pools of pool_bytes each. Collective. 0, or -1 (exit 69). */
@@ -42,7 +43,8 @@ void s4d_probe_close(struct s4d_probe *p); /* before the device */
 int64_t s4d_probe_bytes(const struct s4d_program *program, const struct s4d_op *op);
 /* Keeps the better of two measurements of the same; best->t.n is 0 where there is none yet. */
 void s4d_probed_keep(struct s4d_probed *best, const struct s4d_probed *other);
-/* A kernel or copy of a program. Collective: peers->active ranks run it, each by itself. */
+/* A kernel or copy of a program. Collective: peers->active ranks of every node run it, each by
+ * itself. */
 int s4d_probe_op(struct s4d_probe *p, const struct s4d_program *program, const struct s4d_op *op,
                  struct s4d_probed *result, struct s4d_error *err);
 

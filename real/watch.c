@@ -70,7 +70,7 @@ static void leave(enum s4d_exit code, const char *what)
     s4d_error_print(&err);
     fflush(stderr);
     if (watch.interrupted)
-        watch.interrupted(watch.self);
+        watch.interrupted(watch.self, &err);
     _exit((int)code);
 }
 
@@ -89,7 +89,7 @@ static void terminated(void)
     if (peer >= 0)
         leave_peer(peer);
     if (watch.interrupted) /* first of all: the launcher kills before long */
-        watch.interrupted(watch.self);
+        watch.interrupted(watch.self, NULL);
     if (watch.rank == 0)
         leave(S4D_EXIT_TIMEOUT, "ended by SIGTERM");
     sleep(3); /* as long as ranks live, the launcher forwards what rank 0 writes */
@@ -101,7 +101,7 @@ static void *look(void *unused)
     sigset_t set;
     const struct timespec period = {.tv_nsec = 1000000000L / LOOKS_PER_S};
     int64_t last = -1;
-    double since_s = now_s();
+    double since_s = now_s(), start_s = since_s;
     (void)unused;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -123,6 +123,12 @@ static void *look(void *unused)
             char what[128];
             snprintf(what, sizeof what, "nothing has completed for %.1f s (--timeout)",
                      now_s() - since_s);
+            leave(S4D_EXIT_TIMEOUT, what);
+        }
+        if (watch.limit_s > 0 && now_s() - start_s > watch.limit_s) {
+            char what[128];
+            snprintf(what, sizeof what, "the time limit has passed, after %.1f s",
+                     now_s() - start_s);
             leave(S4D_EXIT_TIMEOUT, what);
         }
     }

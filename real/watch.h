@@ -14,14 +14,16 @@ struct s4d_watch {
     int rank;
     const char *host;
     double timeout_s; /* nothing completed for so long: exit 75; 0: never */
+    double limit_s;   /* so long after the start, whatever completes: exit 75; 0: never */
     int n_peers;
     const int *peer_rank;
     const pid_t *peer_pid; /* 0: not watched */
     /* All three are called by the watching thread. Completed only grows; describe says what the
-     * rank is at; interrupted does what SIGTERM asks for (NULL: nothing). */
+     * rank is at; interrupted does what is left to do before the process ends (NULL: nothing): of
+     * SIGTERM why is NULL. It may be called twice. */
     int64_t (*completed)(void *self);
     void (*describe)(void *self, char *text, int size);
-    void (*interrupted)(void *self);
+    void (*interrupted)(void *self, const struct s4d_error *why);
     void *self;
 };
 

@@ -8,31 +8,9 @@
 
 #include "cli/run/calibrate.h"
 #include "real/host/host.h"
+#include "real/host_class.h"
 #include "support/memory.h"
 #include "support/record.h"
-
-/* "model name : AMD EPYC 7763" of /proc/cpuinfo; else the machine's kind. */
-static char *processor(void)
-{
-    FILE *in = fopen("/proc/cpuinfo", "r");
-    char line[512], *name = NULL;
-    while (in && !name && fgets(line, sizeof line, in)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && colon) {
-            line[strcspn(line, "\n")] = '\0';
-            name = s4d_strdup(colon + 1 + strspn(colon + 1, " "));
-        }
-    }
-    if (in)
-        fclose(in);
-    if (name && strlen(name) > 60)
-        name[60] = '\0';
-    if (!name || !name[0]) {
-        free(name);
-        name = s4d_strdup("a processor without a name");
-    }
-    return name;
-}
 
 /* The first line that MPI says of itself, and BLAS: "Open MPI v4.1.4, ...; OpenBLAS 0.3.21". */
 static char *libraries(void)
@@ -68,7 +46,7 @@ void s4d_calibrate_describe(struct s4d_calibrate *c, int active)
     c->result.ranks = c->world->size;
     c->result.active = active;
     c->result.memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    c->result.device = processor();
+    c->result.device = s4d_processor_name();
     c->result.source = s4d_asprintf("mpirun -n %d %s; %s; %s", c->world->size, command,
                                     when ? when : "no date", libs);
     s4d_provenance_print(c->provenance, stdout);

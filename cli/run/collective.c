@@ -7,6 +7,7 @@
 
 #include "cli/run/bench.h"
 #include "cli/run/command.h"
+#include "real/host_class.h"
 #include "real/watch.h"
 #include "support/memory.h"
 #include "support/option.h"
@@ -14,7 +15,7 @@
 
 struct config {
     int backend;
-    char *op, *axis, *grid;
+    char *op, *axis, *grid, *host_class;
     int factor, samples, threads;
     int64_t smallest, largest;
     double timeout_s;
@@ -89,6 +90,11 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_TIME,
      .offset = AT(timeout_s),
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
+    {.name = "host-class",
+     .argument = "NAME",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(host_class),
+     .help = "of the records: machines to compare night by night, as of train"},
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = AT(json),
@@ -104,6 +110,7 @@ struct job {
     struct s4d_grid grid;
     int stream, members;
     json_t *provenance; /* of rank 0 */
+    char *host_class;
     double wrong;
     int noisy;
 };
@@ -195,6 +202,7 @@ static int report(const struct job *job, int64_t bytes, const struct s4d_probed 
         (json_int_t)bytes, "time_s", p->t.median, "algbw_Bps", algorithm_Bps, "busbw_Bps",
         bus_Bps(job, algorithm_Bps), "p99_s", p->t.p99, "variation", p->t.variation, "samples",
         p->t.n, "noisy", p->noisy, "wrong", p->wrong, "model_version", s4d_model_version);
+    json_object_set_new(record, "host_class", json_string(job->host_class));
     json_object_set(record, "provenance", job->provenance);
     int rc = s4d_record_write(record, stdout, err);
     json_decref(record);
@@ -241,6 +249,9 @@ static int collective(struct job *job, struct s4d_world *world, int argc, char *
         return code;
     bench.peers = s4d_mpi_peers(world, job->config->threads);
     job->provenance = s4d_provenance(argc, argv);
+    job->host_class =
+        s4d_host_class(job->config->host_class, s4d_backend_names[job->config->backend],
+                       world->local_size, world->host);
     if (!job->config->json) {
         s4d_provenance_print(job->provenance, stdout);
         print_head(job);
@@ -250,6 +261,7 @@ static int collective(struct job *job, struct s4d_world *world, int argc, char *
     s4d_watch_stop();
     s4d_bench_close(&bench);
     json_decref(job->provenance);
+    free(job->host_class);
     if (world->rank == 0 && job->noisy)
         s4d_warn("%d sizes vary by more than %.0f %%: too noisy to use", job->noisy,
                  100 * S4D_PROBE_NOISY);

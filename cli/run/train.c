@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d-run train: whole iterations of training, on every rank of a job. */
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/run/command.h"
 #include "cli/run/train.h"
-#include "real/finite.h"
-#include "real/state.h"
-#include "real/watch.h"
-#include "support/memory.h"
-#include "support/record.h"
 
 #define AT(field) offsetof(struct s4d_train_config, field)
 #define TEXT(n, arg, field, words)                                                                 \
@@ -66,6 +58,9 @@ static const struct s4d_option options[] = {
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
     TEXT("record", "FILE", record,
          "append the record, one JSON line; a launcher that is ended loses what it has not read"),
+    TEXT("host-class", "NAME", host_class,
+         "of the record: machines to compare night by night; default SCALE4D_HOST_CLASS, else "
+         "device and host without digits"),
     FLAG("json", json, "print the record, one JSON line, and nothing else"),
     FLAG("log-throughput", log_throughput,
          "a line an iteration in Megatron-LM's words, for what reads its logs; with --json on "
@@ -74,242 +69,21 @@ static const struct s4d_option options[] = {
 };
 /* clang-format on */
 
-static const struct s4d_option_group groups[] = {
+const struct s4d_option_group s4d_train_groups[] = {
     {.title = "Training", .options = options},
     {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
     {.title = NULL},
 };
 
-static int64_t completed(void *self)
+struct s4d_train_config s4d_train_config_default(void)
 {
-    struct s4d_train *t = self;
-    return t->beats + (t->stage >= 1 ? t->backend->completed(&t->device) : 0);
-}
-
-static void describe(void *self, char *text, int size)
-{
-    struct s4d_train *t = self;
-    if (t->stage >= 1)
-        t->backend->describe(&t->device, text, size);
-    else
-        snprintf(text, (size_t)size, "the start");
-}
-
-static int count_ended(const struct s4d_train *t)
-{
-    int n = 0;
-    while (n < t->config->iterations && !isnan(s4d_executor_end_s(t->executor, n)))
-        n++;
-    return n;
-}
-
-/* SIGTERM: the record of what was done, as far as rank 0 knows it. */
-static void interrupted(void *self)
-{
-    struct s4d_train *t = self;
-    struct s4d_error err;
-    struct s4d_train_times times;
-    int expected = 2;
-    if (t->world->rank != 0 || !atomic_compare_exchange_strong(&t->stage, &expected, 3))
-        return;
-    double *samples_s = s4d_malloc((size_t)(t->config->iterations + 1) * sizeof *samples_s);
-    s4d_train_own_times(t, samples_s, &times);
-    if (s4d_train_report(t, &times, count_ended(t), true, &err))
-        s4d_error_print(&err);
-    free(samples_s);
-}
-
-static int ran(void *self, const struct s4d_call *call, int iteration, double start_s, double end_s,
-               struct s4d_error *err)
-{
-    struct s4d_train *t = self;
-    if (t->config->timeline) {
-        struct s4d_train_event e = {call->index, iteration, start_s, end_s};
-        s4d_push(t->events, t->n_events, t->cap_events, e);
-    }
-    s4d_real_account_ran(&t->account, call, iteration, start_s, end_s, err);
-    return t->config->check_finite ? s4d_check_finite(&t->device, call, iteration, err) : 0;
-}
-
-static int open_device(struct s4d_train *t, struct s4d_error *err)
-{
-    const struct s4d_train_config *c = t->config;
-    struct s4d_backend_options options = {.comm = t->world->comm,
-                                          .tokens = t->tokens,
-                                          .threads = c->threads,
-                                          .progress = c->progress,
-                                          .tf32 = c->tf32,
-                                          .gemm_tuning = c->gemm_tuning,
-                                          .gemm_cache = c->gemm_cache,
-                                          .first_alone = true,
-                                          .synchronous = c->check_finite};
-    if (t->backend->open(&t->device, &t->program, &options, err))
-        return -1;
-    t->device.observer = (struct s4d_device_observer){ran, t};
-    t->stage = 1;
-    if (s4d_executor_create(&t->executor, &t->program, t->world->rank, &t->device, c->iterations,
-                            err) ||
-        s4d_state_initialise(t->executor, &t->device, &t->program, t->world->rank,
-                             (uint64_t)c->seed, err))
-        return -1;
-    return c->load ? s4d_train_load(t, c->load, err) : 0;
-}
-
-static void print_iteration(const struct s4d_train *t, int i)
-{
-    const struct s4d_executor *x = t->executor;
-    double before_s = i > 0 ? s4d_executor_end_s(x, i - 1) : t->start_s;
-    printf("%9d %12.4f %12.6f ", i, s4d_executor_end_s(x, i) - before_s, s4d_executor_loss(x, i));
-    if (t->config->schedule.options.clip_norm > 0)
-        printf("%12.6g\n", s4d_executor_grad_norm(x, i));
-    else /* it is not computed */
-        printf("%12s\n", "-");
-    fflush(stdout);
-}
-
-/* What has ended since *seen: printed, and the losses looked at. Nothing comes after a NaN. */
-static int look_at_ended(struct s4d_train *t, int *seen, struct s4d_error *err)
-{
-    for (; *seen < t->config->iterations && !isnan(s4d_executor_end_s(t->executor, *seen));
-         ++*seen) {
-        double loss = s4d_executor_loss(t->executor, *seen);
-        if (t->config->log_throughput)
-            s4d_train_log_throughput(t, *seen);
-        else if (!t->config->json)
-            print_iteration(t, *seen);
-        if (isfinite(loss))
-            continue;
-        s4d_fail(err, S4D_EXIT_CHECK, "", "iteration %d: the loss is %g", *seen, loss);
-        return s4d_hint(err, "--check-finite names the op that first wrote a NaN or an infinity");
-    }
-    return 0;
-}
-
-/* The iterations. An error here ends the job at once, with the record of what was done: others wait
- * in collectives. */
-static void iterate(struct s4d_train *t)
-{
-    const struct s4d_train_config *c = t->config;
-    struct s4d_error err;
-    int seen = 0, rc = 0;
-    MPI_Barrier(t->world->comm);
-    t->start_s = t->device.now_s(t->device.self);
-    t->account.last_compute_s = t->start_s;
-    t->stage = 2;
-    for (int i = 0; i < c->iterations && !rc; i++) {
-        rc = s4d_executor_issue(t->executor, &err);
-        if (!rc && i == 0 && c->save_gradients) {
-            rc = s4d_executor_finish(t->executor, &err);
-            if (!rc)
-                rc = s4d_train_save(t, c->save_gradients, true, &err);
-        }
-        if (!rc)
-            rc = look_at_ended(t, &seen, &err);
-    }
-    if (!rc)
-        rc = s4d_executor_finish(t->executor, &err);
-    if (!rc)
-        rc = look_at_ended(t, &seen, &err);
-    if (rc) {
-        s4d_watch_stop();
-        interrupted(t);
-        s4d_world_abort(t->world, &err);
-    }
-}
-
-static int finish(struct s4d_train *t)
-{
-    const struct s4d_train_config *c = t->config;
-    struct s4d_error err;
-    struct s4d_train_times times;
-    double *samples_s = s4d_malloc((size_t)(c->iterations + 1) * sizeof *samples_s);
-    int code = 0, expected = 2;
-    if (c->save)
-        code = s4d_world_agree(t->world, s4d_train_save(t, c->save, false, &err) ? &err : NULL);
-    if (!code && c->timeline)
-        code = s4d_world_agree(t->world, s4d_train_timeline(t, c->timeline, &err) ? &err : NULL);
-    if (!code) {
-        int rc = s4d_train_gather(t, samples_s, &times, &err);
-        if (!rc && t->world->rank == 0 && atomic_compare_exchange_strong(&t->stage, &expected, 3))
-            rc = s4d_train_report(t, &times, c->iterations, false, &err);
-        code = s4d_world_agree(t->world, rc ? &err : NULL);
-    }
-    free(samples_s);
-    return code;
-}
-
-static void print_start(const struct s4d_train *t)
-{
-    const struct s4d_program *p = &t->program;
-    json_t *provenance = s4d_provenance(t->argc, t->argv);
-    if (t->config->json || t->world->rank != 0) {
-        json_decref(provenance);
-        return;
-    }
-    s4d_provenance_print(provenance, stdout);
-    json_decref(provenance);
-    printf("# workload %s (%s)  grid %dx%dx%dx%d (GXxGYxGZxGDATA)  global batch %d = %d "
-           "micro-batches of %d on each of Gz Gdata  precision %s\n",
-           p->model.name, t->workload.hash, p->grid.size[S4D_X], p->grid.size[S4D_Y],
-           p->grid.size[S4D_Z], p->grid.size[S4D_DATA], p->options.global_batch, p->micro_batches,
-           p->options.micro_batch, s4d_type_names[p->options.precision]);
-    if (t->config->backend == 0)
-        printf("# host: %s  threads %d  progress %s\n", t->backend->about(), t->config->threads,
-               s4d_progress_names[t->config->progress]);
-    else
-        printf("# %s: %s  tf32 %s\n", t->backend->name, t->backend->about(),
-               t->config->tf32 ? "yes" : "no");
-    if (!t->config->log_throughput)
-        printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm",
-               "", "(s)", "", "");
-    fflush(stdout);
-}
-
-static int train(struct s4d_train *t)
-{
-    struct s4d_error err;
-    const struct s4d_world *w = t->world;
-    struct s4d_watch watch = {.rank = w->rank,
-                              .host = w->host,
-                              .timeout_s = t->config->timeout_s,
-                              .n_peers = w->local_size,
-                              .peer_rank = w->local_ranks,
-                              .peer_pid = w->local_pids,
-                              .completed = completed,
-                              .describe = describe,
-                              .interrupted = interrupted,
-                              .self = t};
-    int code = s4d_world_agree(w, s4d_watch_start(&watch, &err) ? &err : NULL);
-    if (!code)
-        code = s4d_train_setup(t, &err);
-    if (code)
-        return code;
-    s4d_real_account_init(&t->account, &t->program, t->config->iterations);
-    code = s4d_world_agree(w, open_device(t, &err) ? &err : NULL);
-    if (!code) {
-        print_start(t);
-        iterate(t);
-        code = finish(t);
-    }
-    s4d_watch_stop();
-    MPI_Barrier(w->comm);
-    return code;
-}
-
-static void clean_up(struct s4d_train *t)
-{
-    int opened = t->stage >= 1;
-    t->stage = 0;
-    s4d_executor_free(t->executor);
-    free(t->throughput);
-    if (opened)
-        t->device.close(t->device.self);
-    if (t->account.p)
-        s4d_real_account_fini(&t->account);
-    s4d_tokens_close(&t->tokens);
-    s4d_program_free(&t->program);
-    s4d_workload_free(&t->workload);
-    free(t->events);
+    return (struct s4d_train_config){.iterations = 10,
+                                     .warmup = -1,
+                                     .seed = 1,
+                                     .threads = 1,
+                                     .progress = S4D_PROGRESS_DEFAULT,
+                                     .timeout_s = 1800,
+                                     .schedule = s4d_schedule_options_default()};
 }
 
 static int list_backends(void)
@@ -324,24 +98,20 @@ static int list_backends(void)
 
 static int run(struct s4d_world *world, int argc, char **argv)
 {
-    struct s4d_train_config c = {.iterations = 10,
-                                 .warmup = -1,
-                                 .seed = 1,
-                                 .threads = 1,
-                                 .progress = S4D_PROGRESS_DEFAULT,
-                                 .timeout_s = 1800,
-                                 .schedule = s4d_schedule_options_default()};
+    struct s4d_train_config c = s4d_train_config_default();
     struct s4d_train t = {.config = &c, .argc = argc, .argv = argv, .world = world};
     struct s4d_error err;
-    int rc = s4d_options_argv(groups, "Trains a model and reports time, FLOP/s and losses.", argc,
-                              argv, &c, NULL, &err);
+    int rc =
+        s4d_options_argv(s4d_train_groups, "Trains a model and reports time, FLOP/s and losses.",
+                         argc, argv, &c, NULL, &err);
     int code = s4d_world_agree(world, rc < 0 ? &err : NULL);
     t.backend = s4d_backend_of(rc == 0 ? c.backend : 0);
     if (rc == 0 && code == 0)
-        code = c.list_backends ? list_backends() : train(&t);
-    s4d_watch_stop();
-    clean_up(&t);
-    s4d_options_free(groups, &c);
+        code = c.list_backends ? list_backends() : s4d_train_prepare(&t);
+    if (rc == 0 && code == 0 && !c.list_backends)
+        code = s4d_train_run(&t);
+    s4d_train_clean_up(&t);
+    s4d_options_free(s4d_train_groups, &c);
     return code;
 }
 
@@ -349,5 +119,5 @@ const struct s4d_run_command s4d_run_train = {
     .name = "train",
     .summary = "train a model: losses, iteration times, FLOP/s, exposed communication",
     .run = run,
-    .options = groups,
+    .options = s4d_train_groups,
 };

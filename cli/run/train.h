@@ -3,6 +3,7 @@
 #ifndef S4D_CLI_RUN_TRAIN_H
 #define S4D_CLI_RUN_TRAIN_H
 
+#include <jansson.h>
 #include <stdatomic.h>
 
 #include "plots/format/throughput.h"
@@ -17,11 +18,28 @@
 
 struct s4d_train_config {
     int backend;
-    char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache;
+    char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache,
+        *host_class;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
     double timeout_s;
     bool json, check_finite, list_backends, tf32, log_throughput;
     struct s4d_schedule_options schedule;
+};
+
+/* train.c: the options, and what they are where they are not given. */
+extern const struct s4d_option_group s4d_train_groups[];
+struct s4d_train_config s4d_train_config_default(void);
+
+/* For who runs several trainings in one job; with `keep`, a loss that is NaN ends the run on all
+ * ranks together, at its end, and nothing is printed. */
+struct s4d_train_hooks {
+    /* On rank 0: takes the record (borrowed), in place of standard output. */
+    int (*keep)(void *self, json_t *record, struct s4d_error *err);
+    /* On rank 0: the job is about to end; the record of what was done has been kept. why: NULL for
+     * SIGTERM. Of any thread, perhaps twice. */
+    void (*ending)(void *self, const struct s4d_error *why);
+    void *self;
+    double limit_s; /* of prepare and of run each, which end the job beyond it; 0: none */
 };
 
 struct s4d_train_event {
@@ -35,6 +53,7 @@ struct s4d_train {
     int argc;
     char **argv;
     struct s4d_world *world;
+    struct s4d_train_hooks hooks;
     const struct s4d_backend *backend;
     struct s4d_workload workload;
     struct s4d_program program;
@@ -52,6 +71,12 @@ struct s4d_train {
     int n_events, cap_events;
     struct s4d_throughput *throughput; /* of --log-throughput */
 };
+
+/* train_run.c: config, world, backend and hooks are set; collective. Each watches the ranks
+ * meanwhile. The exit code, the same on all ranks; errors have been printed. */
+int s4d_train_prepare(struct s4d_train *t); /* s4d_train_setup */
+int s4d_train_run(struct s4d_train *t);     /* after prepare: device, iterations, record */
+void s4d_train_clean_up(struct s4d_train *t);
 
 /* train_setup.c: workload, program, tokens; on every rank the same, or an error on all. */
 int s4d_train_setup(struct s4d_train *t, struct s4d_error *err);
@@ -74,7 +99,9 @@ int s4d_train_gather(struct s4d_train *t, double *samples_s, struct s4d_train_ti
                      struct s4d_error *err);
 /* What rank 0 alone knows of the iterations that have ended. */
 void s4d_train_own_times(struct s4d_train *t, double *samples_s, struct s4d_train_times *times);
-/* Record, or text with --json off, on standard output. */
+/* Of a prepared run: backend, host_class and everything that changes its result. */
+void s4d_train_inputs(json_t *record, const struct s4d_train *t);
+/* Record, or text with --json off, on standard output; or to hooks.keep. */
 int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *times, int completed,
                      bool interrupted, struct s4d_error *err);
 

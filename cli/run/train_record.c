@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/run/train.h"
+#include "real/host_class.h"
 #include "schedule/flops.h"
 #include "schedule/record_parts.h"
 #include "support/memory.h"
@@ -117,11 +118,15 @@ static json_t *number_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static void add_inputs(json_t *record, const struct s4d_train *t)
+void s4d_train_inputs(json_t *record, const struct s4d_train *t)
 {
     const struct s4d_train_config *c = t->config;
     const struct s4d_program *p = &t->program;
-    json_object_set_new(record, "backend", json_string(t->device.name));
+    json_object_set_new(record, "backend", json_string(t->backend->name));
+    char *host_class =
+        s4d_host_class(c->host_class, t->backend->name, t->world->local_size, t->world->host);
+    json_object_set_new(record, "host_class", json_string(host_class));
+    free(host_class);
     s4d_record_inputs(record, &p->model, t->workload.hash, &p->grid, &p->options,
                       p->options.micro_batch, p->micro_batches);
     json_object_set_new(record, "seed", json_integer(c->seed));
@@ -260,7 +265,7 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     json_t *provenance = s4d_provenance(t->argc, t->argv);
     json_object_set_new(provenance, "blas", json_string(t->backend->about()));
     json_object_set_new(record, "model_version", json_string(s4d_model_version));
-    add_inputs(record, t);
+    s4d_train_inputs(record, t);
     add_tuning(record, t);
     add_times(record, t, times);
     add_losses(record, t, completed);
@@ -269,7 +274,9 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     json_object_set(record, "provenance", provenance);
     if (t->config->record) /* before standard output, which may block */
         rc = append_record(t->config->record, record, err);
-    if (!t->config->json)
+    if (t->hooks.keep)
+        rc = t->hooks.keep(t->hooks.self, record, rc ? NULL : err) || rc ? -1 : 0;
+    else if (!t->config->json)
         print_human(record, completed);
     else if (s4d_record_write(record, stdout, rc ? NULL : err))
         rc = -1;

@@ -59,6 +59,7 @@ struct s4d_peers s4d_mpi_peers(const struct s4d_world *w, int threads)
     return (struct s4d_peers){
         .rank = w->rank,
         .size = w->size,
+        .local = w->local_rank,
         .active = active,
         .self = (void *)w,
         .barrier = barrier,

@@ -170,11 +170,16 @@ int s4d_world_agree(const struct s4d_world *w, const struct s4d_error *err)
         return 0;
     int code = err ? (int)err->exit : 0;
     MPI_Bcast(&code, 1, MPI_INT, all[0], w->comm);
+    struct s4d_error said = {.exit = S4D_EXIT_OK};
     if (w->rank == all[0]) {
-        struct s4d_error named;
-        name_rank(w, err, &named);
-        s4d_error_print(all[1] == 0 ? err : &named);
+        name_rank(w, err, &said);
+        said = all[1] == 0 ? *err : said;
+        s4d_error_print(&said);
         fflush(stderr);
+    }
+    if (w->failed) {
+        MPI_Bcast(&said, (int)sizeof said, MPI_BYTE, all[0], w->comm);
+        *w->failed = said;
     }
     MPI_Barrier(w->comm); /* before anyone ends and the launcher starts talking */
     return code;
