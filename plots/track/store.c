@@ -62,8 +62,10 @@ void s4d_store_close(struct s4d_store *store)
 {
     if (!store)
         return;
-    for (sqlite3_stmt *s; store->db && (s = sqlite3_next_stmt(store->db, NULL)) != NULL;)
-        sqlite3_finalize(s);
+    for (int i = 0; i < store->n_statements; i++)
+        sqlite3_finalize(store->statement[i].prepared);
+    free(store->statement);
+    s4d_layouts_forget(store);
     sqlite3_close(store->db);
     for (int i = 0; i < store->n_commits; i++)
         free(store->commit[i]);
@@ -77,25 +79,39 @@ const char *s4d_store_file(const struct s4d_store *store)
     return store->file;
 }
 
+/* Prepared once: the texts are literals of these files, so their addresses tell them apart. */
+static sqlite3_stmt *prepared(struct s4d_store *store, const char *sql)
+{
+    for (int i = 0; i < store->n_statements; i++)
+        if (store->statement[i].sql == sql)
+            return store->statement[i].prepared;
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s, NULL) != SQLITE_OK)
+        return NULL;
+    s4d_push(store->statement, store->n_statements, store->cap_statements,
+             (struct s4d_statement){sql, s});
+    return s;
+}
+
 static sqlite3_stmt *bind(struct s4d_store *store, struct s4d_error *err, const char *sql,
                           const char *types, va_list ap)
 {
-    sqlite3_stmt *s = NULL;
-    int rc = sqlite3_prepare_v2(store->db, sql, -1, &s, NULL);
+    sqlite3_stmt *s = prepared(store, sql);
+    int rc = s ? SQLITE_OK : SQLITE_ERROR;
     for (int i = 0; rc == SQLITE_OK && types[i]; i++) {
         if (types[i] == 'i') {
             rc = sqlite3_bind_int64(s, i + 1, va_arg(ap, int64_t));
         } else if (types[i] == 't') {
-            rc = sqlite3_bind_text(s, i + 1, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
+            rc = sqlite3_bind_text(s, i + 1, va_arg(ap, const char *), -1, SQLITE_STATIC);
         } else {
             const void *bytes = va_arg(ap, const void *);
-            rc = sqlite3_bind_blob64(s, i + 1, bytes, va_arg(ap, size_t), SQLITE_TRANSIENT);
+            rc = sqlite3_bind_blob64(s, i + 1, bytes, va_arg(ap, size_t), SQLITE_STATIC);
         }
     }
     if (rc == SQLITE_OK)
         return s;
-    sqlite3_finalize(s);
     s4d_store_fail(store, err);
+    s4d_store_done(s);
     return NULL;
 }
 
@@ -107,6 +123,14 @@ sqlite3_stmt *s4d_store_sql(struct s4d_store *store, struct s4d_error *err, cons
     sqlite3_stmt *s = bind(store, err, sql, types, ap);
     va_end(ap);
     return s;
+}
+
+void s4d_store_done(sqlite3_stmt *statement)
+{
+    if (statement) {
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+    }
 }
 
 int s4d_store_step(struct s4d_store *store, sqlite3_stmt *statement, struct s4d_error *err)
@@ -123,7 +147,7 @@ int s4d_store_run(struct s4d_store *store, struct s4d_error *err, const char *sq
     sqlite3_stmt *s = bind(store, err, sql, types, ap);
     va_end(ap);
     int rc = s ? s4d_store_step(store, s, err) : -1;
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     return rc < 0 ? -1 : 0;
 }
 
@@ -136,6 +160,7 @@ const char *s4d_store_text(sqlite3_stmt *statement, int column)
 int s4d_store_begin(struct s4d_store *store, struct s4d_error *err)
 {
     S4D_ASSERT(store->mode == S4D_STORE_WRITE, "a store opened for reading");
+    s4d_layouts_forget(store); /* another process may have pruned them */
     if (s4d_store_run(store, err, "BEGIN IMMEDIATE", ""))
         return -1;
     store->within = true;
@@ -147,6 +172,7 @@ int s4d_store_commit(struct s4d_store *store, struct s4d_error *err)
     store->within = false;
     if (s4d_store_run(store, err, "COMMIT", "") == 0)
         return 0;
+    s4d_layouts_forget(store);
     sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return -1;
 }

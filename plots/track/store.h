@@ -52,6 +52,9 @@ int s4d_store_commit(struct s4d_store *store, struct s4d_error *err);
  * is wrong, and the transaction goes on without it; others: the store failed). */
 int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const char *where,
                   bool *is_new, struct s4d_error *err);
+/* By how much the record added last is older than its series' last one was: a clock went backwards,
+ * or it comes late. At most 0: it is not. */
+int64_t s4d_store_behind_s(const struct s4d_store *store);
 
 /* --- reading -------------------------------------------------------------------------------- */
 

@@ -6,23 +6,29 @@
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
 
-/* The id of a row of a table of names; one that is not there is made. -1 with *err. */
-static int64_t name_id(struct s4d_store *store, const char *table, const char *column,
+/* The id of a name; one that is not there is made. -1 with *err. */
+static int64_t name_id(struct s4d_store *store, const char *find, const char *make,
                        const char *name, struct s4d_error *err)
 {
-    char *find = s4d_asprintf("SELECT id FROM %s WHERE %s = ?", table, column),
-         *make = s4d_asprintf("INSERT INTO %s (%s) VALUES (?)", table, column);
-    int64_t id = -1;
     sqlite3_stmt *s = s4d_store_sql(store, err, find, "t", name);
     int rc = s ? s4d_store_step(store, s, err) : -1;
-    if (rc == 1)
-        id = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
+    int64_t id = rc == 1 ? sqlite3_column_int64(s, 0) : -1;
+    s4d_store_done(s);
     if (rc == 0 && s4d_store_run(store, err, make, "t", name) == 0)
         id = sqlite3_last_insert_rowid(store->db);
-    free(find);
-    free(make);
     return id;
+}
+
+static int64_t commit_id(struct s4d_store *store, const char *name, struct s4d_error *err)
+{
+    return name_id(store, "SELECT id FROM git_commit WHERE name = ?",
+                   "INSERT INTO git_commit (name) VALUES (?)", name, err);
+}
+
+static int64_t environment_id(struct s4d_store *store, const char *text, struct s4d_error *err)
+{
+    return name_id(store, "SELECT id FROM environment WHERE text = ?",
+                   "INSERT INTO environment (text) VALUES (?)", text, err);
 }
 
 static int64_t series_id(struct s4d_store *store, const struct s4d_intake *in,
@@ -32,7 +38,7 @@ static int64_t series_id(struct s4d_store *store, const struct s4d_intake *in,
         s4d_store_sql(store, err, "SELECT id FROM series WHERE key = ?", "t", in->key);
     int rc = s ? s4d_store_step(store, s, err) : -1;
     int64_t id = rc == 1 ? sqlite3_column_int64(s, 0) : -1;
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     if (rc == 0 &&
         s4d_store_run(store, err,
                       "INSERT INTO series (key, host_class, backend, kind, workload, gpus, grid, "
@@ -43,35 +49,82 @@ static int64_t series_id(struct s4d_store *store, const struct s4d_intake *in,
     return id;
 }
 
+/* Whether the record is there: of those with its hash, the one that is equal. */
 static int known(struct s4d_store *store, const struct s4d_intake *in, struct s4d_error *err)
 {
     sqlite3_stmt *s =
-        s4d_store_sql(store, err, "SELECT text FROM record WHERE hash = ?", "i", in->hash);
+        s4d_store_sql(store, err, "SELECT id FROM record WHERE hash = ?", "i", in->hash);
     int rc = s ? 1 : -1, found = 0;
     while (s && !found && (rc = s4d_store_step(store, s, err)) == 1) {
-        json_t *old =
-            json_loadb(sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0), 0, NULL);
+        char *line;
+        if (s4d_store_record(store, sqlite3_column_int64(s, 0), &line, err)) {
+            rc = -1;
+            break;
+        }
+        json_t *old = json_loads(line, 0, NULL);
         found = json_equal(old, in->record);
         json_decref(old);
+        free(line);
     }
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     return rc < 0 ? -1 : found;
 }
 
-static int insert(struct s4d_store *store, const struct s4d_intake *in, const char *line, size_t n,
-                  struct s4d_error *err)
+static int insert(struct s4d_store *store, const struct s4d_intake *in, int64_t series,
+                  const char *line, size_t n, struct s4d_error *err)
 {
-    int64_t series = series_id(store, in, err),
-            commit = series < 0 ? -1 : name_id(store, "git_commit", "name", in->commit, err),
-            environment =
-                commit < 0 ? -1 : name_id(store, "environment", "text", in->environment, err);
-    if (environment < 0)
+    struct s4d_packed p;
+    s4d_pack(&p, line, n);
+    int64_t commit = commit_id(store, in->commit, err),
+            environment = commit < 0 ? -1 : environment_id(store, in->environment, err);
+    struct s4d_layout *layout = environment < 0 ? NULL : s4d_layout_for(store, series, &p, err);
+    int rc = -1;
+    if (layout) {
+        size_t n_numbers, n_text;
+        unsigned char *numbers =
+                          s4d_numbers_encode(p.number, layout->first.number, p.numbers, &n_numbers),
+                      *text =
+                          s4d_deflate(layout->first.text, layout->first.n, p.text, p.n, &n_text);
+        rc = s4d_store_run(store, err,
+                           "INSERT INTO record (hash, series, night, time, git_commit, "
+                           "environment, layout, numbers, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiiiibb", in->hash, series, (int64_t)in->night, in->time_s, commit,
+                           environment, layout->id, numbers, n_numbers, text, n_text);
+        free(numbers);
+        free(text);
+    }
+    s4d_packed_free(&p);
+    return rc;
+}
+
+/* Of the series' last night so far. */
+static int compare_clock(struct s4d_store *store, const struct s4d_intake *in, int64_t series,
+                         struct s4d_error *err)
+{
+    sqlite3_stmt *s = s4d_store_sql(
+        store, err,
+        "SELECT max(time) FROM record WHERE series = ?1 AND night = (SELECT max(night) FROM record "
+        "WHERE series = ?1)",
+        "i", series);
+    int rc = s ? s4d_store_step(store, s, err) : -1;
+    store->behind_s = 0;
+    if (rc == 1 && sqlite3_column_type(s, 0) != SQLITE_NULL)
+        store->behind_s = sqlite3_column_int64(s, 0) - in->time_s;
+    s4d_store_done(s);
+    return rc < 0 ? -1 : 0;
+}
+
+static int add(struct s4d_store *store, const struct s4d_intake *in, const char *line, size_t n,
+               bool *is_new, struct s4d_error *err)
+{
+    int rc = known(store, in, err);
+    *is_new = rc == 0;
+    if (rc)
+        return rc < 0 ? -1 : 0;
+    int64_t series = series_id(store, in, err);
+    if (series < 0 || compare_clock(store, in, series, err))
         return -1;
-    return s4d_store_run(store, err,
-                         "INSERT INTO record (hash, series, night, time, git_commit, environment, "
-                         "text) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                         "iiiiiib", in->hash, series, (int64_t)in->night, in->time_s, commit,
-                         environment, line, n);
+    return insert(store, in, series, line, n, err);
 }
 
 int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const char *where,
@@ -79,14 +132,22 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
 {
     struct s4d_intake in;
     S4D_ASSERT(store->within, "add without begin");
-    while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+    store->behind_s = 0;
+    while (n > 0 && strchr(" \t\r\n", line[n - 1]) && line[n - 1])
         n--;
-    if (s4d_intake(&in, line, n, where, err))
-        return -1;
-    int rc = known(store, &in, err);
-    *is_new = rc == 0;
-    if (rc == 0)
-        rc = insert(store, &in, line, n, err);
-    s4d_intake_free(&in);
-    return rc < 0 ? -1 : 0;
+    char *copy = s4d_malloc(n + 1); /* with an end: a line may be a part of something */
+    memcpy(copy, line, n);
+    copy[n] = '\0';
+    int rc = s4d_intake(&in, copy, n, where, err);
+    if (rc == 0) {
+        rc = add(store, &in, copy, n, is_new, err);
+        s4d_intake_free(&in);
+    }
+    free(copy);
+    return rc;
+}
+
+int64_t s4d_store_behind_s(const struct s4d_store *store)
+{
+    return store->behind_s;
 }

@@ -16,7 +16,7 @@ static int night_of_commit(struct s4d_store *store, struct s4d_annotation *a, st
     bool found = rc == 1 && sqlite3_column_type(s, 0) != SQLITE_NULL;
     if (found)
         a->day = sqlite3_column_int(s, 0);
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     if (rc < 0 || found)
         return rc < 0 ? -1 : 0;
     s4d_fail(err, S4D_EXIT_DATA, store->file, "no record is of commit %s",
@@ -69,7 +69,7 @@ int s4d_store_annotations(struct s4d_store *store, struct s4d_annotation_list *l
                                          .text = s4d_strdup(s4d_store_text(s, 5)),
                                          .author = s4d_strdup(s4d_store_text(s, 6)),
                                          .time = s4d_strdup(s4d_store_text(s, 7))});
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     if (rc < 0)
         s4d_annotation_list_free(list);
     return rc < 0 ? -1 : 0;

@@ -42,7 +42,7 @@ int s4d_store_series(struct s4d_store *store, struct s4d_series_list *list, stru
     int rc = s ? 1 : -1;
     while (s && (rc = s4d_store_step(store, s, err)) == 1)
         s4d_push(list->v, list->n, list->cap, series_of(s));
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     s4d_series_labels(list);
     if (rc < 0)
         s4d_series_list_free(list);
@@ -78,7 +78,7 @@ static const char *commit_name(struct s4d_store *store, int64_t id, struct s4d_e
             s4d_push(store->commit, store->n_commits, store->cap_commits, NULL);
         name = store->commit[id] = s4d_strdup(rc == 1 ? s4d_store_text(s, 0) : "");
     }
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     return name;
 }
 
@@ -122,20 +122,21 @@ static void add_values(struct s4d_night *night, const double *values, int n)
     night->repeats[night->n_repeats++] = s4d_statistics(values, n).median;
 }
 
-static void take(void *to, const struct s4d_metric *metric, const char *name, const json_t *numbers,
-                 const json_t *over)
+/* The layout's metrics from the numbers of one record. */
+static void add_record(struct reading *r, const struct s4d_layout *layout, const double *number)
 {
-    struct reading *r = to;
-    int n = json_is_array(numbers) ? (int)json_array_size(numbers) : 1;
-    double *v = s4d_malloc((size_t)n * sizeof *v);
-    for (int i = 0; i < n; i++) {
-        v[i] = json_number_value(json_is_array(numbers) ? json_array_get(numbers, (size_t)i)
-                                                        : numbers);
-        if (over)
-            v[i] = json_number_value(over) / v[i];
+    double one[64], *v = one;
+    for (int i = 0; i < layout->n; i++) {
+        const struct s4d_slots *s = &layout->slots[i];
+        if (s->n > (int)(sizeof one / sizeof *one))
+            v = s4d_malloc((size_t)s->n * sizeof *v);
+        for (int k = 0; k < s->n; k++)
+            v[k] = s->over < 0 ? number[s->slot[k]] : number[s->over] / number[s->slot[k]];
+        add_values(night_of(points_named(r->history, s->metric, s->name), r), v, s->n);
+        if (v != one)
+            free(v);
+        v = one;
     }
-    add_values(night_of(points_named(r->history, metric, name), r), v, n);
-    free(v);
 }
 
 static int by_row(const void *a, const void *b)
@@ -163,8 +164,23 @@ static int restarts(struct s4d_store *store, int64_t series, struct s4d_history 
                     break;
                 }
         }
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     return rc < 0 ? -1 : 0;
+}
+
+static int read_numbers(struct s4d_store *store, sqlite3_stmt *s, struct reading *r,
+                        struct s4d_error *err)
+{
+    const struct s4d_layout *layout = s4d_layout_get(store, sqlite3_column_int64(s, 4), err);
+    if (!layout)
+        return -1;
+    double *number = s4d_malloc(((size_t)layout->first.numbers + 1) * sizeof *number);
+    bool good = s4d_numbers_decode(sqlite3_column_blob(s, 5), (size_t)sqlite3_column_bytes(s, 5),
+                                   layout->first.number, layout->first.numbers, number);
+    if (good)
+        add_record(r, layout, number);
+    free(number);
+    return good ? 0 : s4d_store_damaged(store, r->record, err);
 }
 
 static int read_history(struct s4d_store *store, sqlite3_stmt *s, struct reading *r,
@@ -178,10 +194,8 @@ static int read_history(struct s4d_store *store, sqlite3_stmt *s, struct reading
         r->commit = commit_name(store, sqlite3_column_int64(s, 2), err);
         if (!r->commit)
             return -1;
-        json_t *record =
-            json_loadb(sqlite3_column_blob(s, 4), (size_t)sqlite3_column_bytes(s, 4), 0, NULL);
-        s4d_metrics_of(record, take, r);
-        json_decref(record);
+        if (read_numbers(store, s, r, err))
+            return -1;
     }
     return rc;
 }
@@ -193,13 +207,14 @@ int s4d_store_history(struct s4d_store *store, int64_t series, int nights, int u
     struct reading r = {.history = history};
     sqlite3_stmt *s = s4d_store_sql(
         store, err,
-        "SELECT id, night, git_commit, environment, text FROM record WHERE series = ?1 AND night "
+        "SELECT id, night, git_commit, environment, layout, numbers FROM record WHERE series = ?1 "
+        "AND night "
         "<= ?3 AND night >= coalesce((SELECT min(night) FROM (SELECT DISTINCT night FROM record "
         "WHERE series = ?1 AND night <= ?3 ORDER BY night DESC LIMIT ?2)), 0) ORDER BY night, "
         "time, id",
         "iii", series, (int64_t)(nights > 0 ? nights : INT_MAX), (int64_t)until);
     int rc = s ? read_history(store, s, &r, err) : -1;
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     if (history->n > 1)
         qsort(history->v, (size_t)history->n, sizeof *history->v, by_row);
     for (int i = 0; i < history->n; i++)

@@ -5,21 +5,42 @@
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
 
+int s4d_store_damaged(struct s4d_store *store, int64_t record, struct s4d_error *err)
+{
+    s4d_fail(err, S4D_EXIT_DATA, store->file, "the store is damaged: record %lld",
+             (long long)record);
+    return s4d_hint(err,
+                    "nothing was written; scale4d track check says what can be read, and track "
+                    "export --store %.200s saves it",
+                    store->file);
+}
+
+/* From the columns layout, numbers and text. NULL with *err. */
+static char *line_of(struct s4d_store *store, sqlite3_stmt *s, int column, int64_t record,
+                     size_t *n, struct s4d_error *err)
+{
+    const struct s4d_layout *layout = s4d_layout_get(store, sqlite3_column_int64(s, column), err);
+    if (!layout)
+        return NULL;
+    char *line = s4d_layout_read(
+        layout, sqlite3_column_blob(s, column + 1), (size_t)sqlite3_column_bytes(s, column + 1),
+        sqlite3_column_blob(s, column + 2), (size_t)sqlite3_column_bytes(s, column + 2), n);
+    if (!line)
+        s4d_store_damaged(store, record, err);
+    return line;
+}
+
 int s4d_store_record(struct s4d_store *store, int64_t record, char **line, struct s4d_error *err)
 {
-    sqlite3_stmt *s =
-        s4d_store_sql(store, err, "SELECT text FROM record WHERE id = ?", "i", record);
+    size_t n;
+    sqlite3_stmt *s = s4d_store_sql(
+        store, err, "SELECT layout, numbers, text FROM record WHERE id = ?", "i", record);
     int rc = s ? s4d_store_step(store, s, err) : -1;
-    if (rc == 1) {
-        int n = sqlite3_column_bytes(s, 0);
-        *line = s4d_malloc((size_t)n + 1);
-        memcpy(*line, sqlite3_column_blob(s, 0), (size_t)n);
-        (*line)[n] = '\0';
-    }
-    sqlite3_finalize(s);
+    *line = rc == 1 ? line_of(store, s, 0, record, &n, err) : NULL;
+    s4d_store_done(s);
     if (rc == 0)
         s4d_fail(err, S4D_EXIT_DATA, store->file, "there is no record %lld", (long long)record);
-    return rc == 1 ? 0 : -1;
+    return *line ? 0 : -1;
 }
 
 int s4d_store_environment(struct s4d_store *store, int64_t environment, json_t **object,
@@ -29,7 +50,7 @@ int s4d_store_environment(struct s4d_store *store, int64_t environment, json_t *
         s4d_store_sql(store, err, "SELECT text FROM environment WHERE id = ?", "i", environment);
     int rc = s ? s4d_store_step(store, s, err) : -1;
     *object = rc == 1 ? json_loads(s4d_store_text(s, 0), 0, NULL) : NULL;
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     if (rc >= 0 && !*object)
         return s4d_fail(err, S4D_EXIT_DATA, store->file, "there is no environment %lld",
                         (long long)environment);
@@ -40,22 +61,30 @@ int s4d_store_records(struct s4d_store *store, int64_t series, int from, int unt
                       int (*take)(void *to, const struct s4d_stored *record), void *to,
                       struct s4d_error *err)
 {
-    sqlite3_stmt *s = s4d_store_sql(
-        store, err,
-        series ? "SELECT id, series, night, hash, text FROM record WHERE series = ?1 AND night "
-                 ">= ?2 AND night <= ?3 ORDER BY night, time, id"
-               : "SELECT id, series, night, hash, text FROM record WHERE ?1 = 0 AND night >= ?2 "
-                 "AND night <= ?3 ORDER BY night, time, id",
-        "iii", series, (int64_t)from, (int64_t)until);
+    sqlite3_stmt *s = s4d_store_sql(store, err,
+                                    series ? "SELECT id, series, night, hash, layout, numbers, "
+                                             "text FROM record WHERE series = ?1 AND night "
+                                             ">= ?2 AND night <= ?3 ORDER BY night, time, id"
+                                           : "SELECT id, series, night, hash, layout, numbers, "
+                                             "text FROM record WHERE ?1 = 0 AND night >= ?2 "
+                                             "AND night <= ?3 ORDER BY night, time, id",
+                                    "iii", series, (int64_t)from, (int64_t)until);
     int rc = s ? 1 : -1, ended = 0;
     while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
         struct s4d_stored r = {.record = sqlite3_column_int64(s, 0),
                                .series = sqlite3_column_int64(s, 1),
                                .day = sqlite3_column_int(s, 2)};
         snprintf(r.hash, sizeof r.hash, "%016llx", (unsigned long long)sqlite3_column_int64(s, 3));
-        r.line = s4d_store_text(s, 4);
+        size_t n;
+        char *line = line_of(store, s, 4, r.record, &n, err);
+        if (!line) {
+            rc = -1;
+            break;
+        }
+        r.line = line;
         ended = take(to, &r);
+        free(line);
     }
-    sqlite3_finalize(s);
+    s4d_store_done(s);
     return ended ? ended : rc < 0 ? -1 : 0;
 }
