@@ -3,6 +3,9 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "support/memory.h"
 
 void s4d_position_init(struct s4d_position *p, const struct s4d_program *program, int rank)
 {
@@ -29,19 +32,45 @@ int64_t s4d_position_completed(const struct s4d_position *p)
     return n;
 }
 
-/* "with ranks 0, 2" of a collective's group of at most eight. */
+void s4d_position_ranks(const struct s4d_grid *grid, int rank, s4d_axes axes, char *text, int size)
+{
+    enum { SHOWN = 8 };
+    int n = s4d_group_size(grid, axes), shown = 0, at;
+    int *members = s4d_malloc((size_t)n * sizeof *members);
+    s4d_group_members(grid, rank, axes, members);
+    at = snprintf(text, (size_t)size, "%s", n == 1 ? "no other rank" : n > 2 ? "ranks" : "rank");
+    for (int i = 0; i < n && shown < SHOWN; i++)
+        if (members[i] != rank)
+            at += snprintf(text + at, (size_t)(size - at), "%s %d", shown++ ? "," : "", members[i]);
+    if (n - 1 > shown)
+        snprintf(text + at, (size_t)(size - at), " and %d more", n - 1 - shown);
+    free(members);
+}
+
+/* " with ranks 0, 2" of a collective's group. */
 static void describe_group(const struct s4d_position *p, const struct s4d_op *op, char *text,
                            int size)
 {
-    int members[8], n, at;
+    char ranks[160];
     text[0] = '\0';
-    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE || op->c.collective.members > 8)
+    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
         return;
-    n = s4d_group_members(&p->program->grid, p->rank, op->c.collective.axes, members);
-    at = snprintf(text, (size_t)size, " with rank%s", n > 2 ? "s" : "");
-    for (int i = 0; i < n; i++)
-        if (members[i] != p->rank)
-            at += snprintf(text + at, (size_t)(size - at), " %d", members[i]);
+    s4d_position_ranks(&p->program->grid, p->rank, op->c.collective.axes, ranks, sizeof ranks);
+    snprintf(text, (size_t)size, " with %s", ranks);
+}
+
+void s4d_position_op(const struct s4d_program *program, int index, int iteration, char *text,
+                     int size)
+{
+    const struct s4d_op *op = &program->ops[index];
+    char layer[32] = "", micro[32] = "";
+    if (op->label.layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %d", op->label.layer);
+    if (op->label.micro_batch >= 0 && program->micro_batches > 1)
+        snprintf(micro, sizeof micro, ", micro-batch %d", op->label.micro_batch);
+    snprintf(text, (size_t)size, "%s %s (op %d, stream %s, %s%s%s), iteration %d",
+             s4d_op_kinds[op->kind].name, op->label.name, index, s4d_streams[op->stream].name,
+             s4d_phase_names[op->label.phase], layer, micro, iteration);
 }
 
 /* The first in the order of iterations and list: the others wait for it, or will. */
@@ -62,10 +91,8 @@ void s4d_position_describe(const struct s4d_position *p, char *text, int size)
         snprintf(text, (size_t)size, "between ops");
         return;
     }
-    const struct s4d_op *op = &p->program->ops[best_index];
-    char group[128];
-    describe_group(p, op, group, sizeof group);
-    snprintf(text, (size_t)size, "%s %s (op %d, stream %s), iteration %d%s",
-             s4d_op_kinds[op->kind].name, op->label.name, best_index, s4d_streams[op->stream].name,
-             best_iteration, group);
+    char group[192], op[256];
+    describe_group(p, &p->program->ops[best_index], group, sizeof group);
+    s4d_position_op(p->program, best_index, best_iteration, op, sizeof op);
+    snprintf(text, (size_t)size, "%s%s", op, group);
 }

@@ -76,9 +76,9 @@ static void leave(enum s4d_exit code, const char *what)
 
 static void leave_peer(int peer)
 {
-    char what[128];
-    snprintf(what, sizeof what, "rank %d (process %ld) is gone", watch.peer_rank[peer],
-             (long)watch.peer_pid[peer]);
+    char what[320];
+    snprintf(what, sizeof what, "rank %d (process %ld on %.200s) is gone", watch.peer_rank[peer],
+             (long)watch.peer_pid[peer], watch.host);
     leave(S4D_EXIT_DEVICE, what);
 }
 

@@ -67,12 +67,17 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
 {
     struct s4d_backend_options o = {
         .comm = b->world->comm, .threads = b->threads, .progress = b->progress};
-    b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE, .stream = stream, .label.name = "probe"};
+    b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE,
+                            .stream = stream,
+                            .label = {.layer = -1, .micro_batch = -1, .name = "probe"}};
     b->program = (struct s4d_program){.grid = *grid, .ops = &b->op, .n_ops = 1};
     b->program.options.precision = precision;
     b->program.stream_length[stream] = 1;
     s4d_tokens_random(&o.tokens, 1, 2, 1); /* never asked */
-    if (b->backend->open(&b->device, &b->program, &o, err))
+    int rc = b->backend->open(&b->device, &b->program, &o, err);
+    if (rc == S4D_BACKEND_ALONE)
+        s4d_world_abort(b->world, err);
+    if (rc)
         return -1;
     b->open = true;
     return s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, err);

@@ -56,6 +56,8 @@ static const struct s4d_option options[] = {
     FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
     {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
+    {.name = "group-timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(group_timeout_s),
+     .help = "of cuda: in which each of NCCL's communicators must form; default: 20 s and 20 ms a rank"},
     TEXT("record", "FILE", record,
          "append the record, one JSON line; a launcher that is ended loses what it has not read"),
     TEXT("host-class", "NAME", host_class,

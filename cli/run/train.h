@@ -21,7 +21,7 @@ struct s4d_train_config {
     char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache,
         *host_class;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
-    double timeout_s;
+    double timeout_s, group_timeout_s;
     bool json, check_finite, list_backends, tf32, log_throughput;
     struct s4d_schedule_options schedule;
 };

@@ -86,9 +86,13 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
                                           .tf32 = c->tf32,
                                           .gemm_tuning = c->gemm_tuning,
                                           .gemm_cache = c->gemm_cache,
+                                          .group_timeout_s = c->group_timeout_s,
                                           .first_alone = true,
                                           .synchronous = c->check_finite};
-    if (t->backend->open(&t->device, &t->program, &options, err))
+    int rc = t->backend->open(&t->device, &t->program, &options, err);
+    if (rc == S4D_BACKEND_ALONE)
+        s4d_world_abort(t->world, err);
+    if (rc)
         return -1;
     t->device.observer = (struct s4d_device_observer){ran, t};
     t->stage = 1;

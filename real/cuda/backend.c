@@ -10,6 +10,7 @@ static int open_cuda(struct s4d_device *device, const struct s4d_program *progra
                                     .tf32 = options->tf32,
                                     .gemm_tuning = (enum s4d_gemm_tuning)options->gemm_tuning,
                                     .gemm_cache = options->gemm_cache,
+                                    .group_timeout_s = options->group_timeout_s,
                                     .synchronous = options->synchronous,
                                     .first_alone = options->first_alone};
     return s4d_cuda_open(device, program, &cuda, err);

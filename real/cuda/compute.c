@@ -18,6 +18,7 @@ static int launch(void *self, const struct s4d_cuda_kernel *kernel, const struct
     struct s4d_cuda_shape s = s4d_cuda_shape_of(kernel, a);
     dim3 grid = {s.grid_x, s.grid_y, 1}, block = {s.threads, 1, 1};
     void *arguments[] = {(void *)a};
+    c->launched = kernel->name;
     if (!S4D_CUDA(err, cudaLaunchKernel, kernel->function[c->work.f64], grid, block, arguments,
                   s.shared_bytes, c->streams[S4D_STREAM_COMPUTE].stream))
         return 0;
@@ -56,6 +57,7 @@ static int multiply(void *self, const struct s4d_cuda_product *p, struct s4d_err
         !fits(p->d.ld) || !fits(p->batch))
         return s4d_fail(err, S4D_EXIT_DEVICE, p->name, "a matrix beyond %d rows or columns",
                         INT_MAX);
+    c->launched = "a product";
     if (!S4D_CUBLAS(err, cublasGemmStridedBatchedEx, c->cublas,
                     p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                     p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p->n, (int)p->m, (int)p->k,

@@ -8,6 +8,30 @@
 #include "real/cuda/internal.h"
 #include "support/memory.h"
 
+/* How an entry ends. */
+static int ended(struct s4d_cuda *c, int rc, struct s4d_error *err)
+{
+    if (rc)
+        s4d_cuda_explain(c, err);
+    return rc ? -1 : 0;
+}
+
+static int allocate(void *self, enum s4d_place place, int64_t bytes, void **memory,
+                    struct s4d_error *err)
+{
+    return ended(self, s4d_cuda_allocate(self, place, bytes, memory, err), err);
+}
+
+static int upload(void *self, const struct s4d_buffer *to, const void *from, struct s4d_error *err)
+{
+    return ended(self, s4d_cuda_upload(self, to, from, err), err);
+}
+
+static int download(void *self, const struct s4d_buffer *from, void *to, struct s4d_error *err)
+{
+    return ended(self, s4d_cuda_download(self, from, to, err), err);
+}
+
 /* An error of a wait is told by the next op, which is about to be enqueued. */
 static void wait_for(void *self, enum s4d_stream stream, enum s4d_stream other, int64_t count)
 {
@@ -24,10 +48,10 @@ static int enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_i
     if (c->wait_failed) {
         if (err)
             *err = c->wait_error;
-        c->failed = true;
-        return -1;
+        s4d_cuda_name_op(c, item.call, item.iteration, err);
+        return ended(c, -1, err);
     }
-    return s4d_cuda_enqueue(c, stream, item, append, err);
+    return ended(c, s4d_cuda_enqueue(c, stream, item, append, err), err);
 }
 
 static int append_compute(struct s4d_cuda *c, const struct s4d_cuda_item *item,
@@ -134,13 +158,13 @@ static int report(void *self, enum s4d_stream stream, const struct s4d_buffer *s
     if (s4d_cuda_take_slot(c, &item.slot, err) ||
         S4D_CUDA(err, cudaMemcpy2DAsync, &c->slots[item.slot], size, scalar->data, size, size, 1,
                  cudaMemcpyDeviceToHost, c->streams[stream].stream))
-        return -1;
+        return ended(c, -1, err);
     return enqueue(c, stream, item, NULL, err);
 }
 
 static int finish(void *self, struct s4d_error *err)
 {
-    return s4d_cuda_drain(self, err);
+    return ended(self, s4d_cuda_drain(self, err), err);
 }
 
 static double now_s(void *self)
@@ -163,9 +187,9 @@ static void set_entries(struct s4d_device *device, struct s4d_cuda *c)
     *device = (struct s4d_device){
         .name = "cuda",
         .self = c,
-        .allocate = s4d_cuda_allocate,
-        .upload = s4d_cuda_upload,
-        .download = s4d_cuda_download,
+        .allocate = allocate,
+        .upload = upload,
+        .download = download,
         .wait = wait_for,
         .gemm = compute,
         .kernel = compute,
@@ -206,6 +230,8 @@ int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
         rc = s4d_cuda_agree(c, s4d_cuda_compute_plan(c, err), err);
     if (!rc)
         rc = s4d_cuda_groups_open(c, err);
+    if (rc == S4D_BACKEND_ALONE)
+        return rc;
     /* One zero of time for all ranks; on several nodes it is off by the barrier's skew. */
     MPI_Barrier(options->comm);
     double zero_s = s4d_cuda_now_s(c);

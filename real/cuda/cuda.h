@@ -24,12 +24,12 @@ struct s4d_cuda_options {
     bool first_alone;
     enum s4d_gemm_tuning gemm_tuning;
     const char *gemm_cache; /* its file; NULL: s4d_gemm_cache_file's */
-    double group_timeout_s; /* until communicators must have formed; 0: 300 s */
+    double group_timeout_s; /* in which a communicator must form; 0: 20 s and 20 ms a rank */
 };
 
 /* Collective over options->comm: a GPU of its own for every rank of a node, one communicator per
  * (group, stream). 0, or -1 (exit 69) with the same error on all ranks, that of the lowest rank
- * that had one. Close with device->close. */
+ * that had one; or S4D_BACKEND_ALONE. Close with device->close. */
 int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
                   const struct s4d_cuda_options *options, struct s4d_error *err);
 

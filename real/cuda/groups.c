@@ -3,66 +3,15 @@
  * sees its members' calls in one order whatever other streams do.
  *
  * Communicators are non-blocking: a call that is still in progress is polled, so that a peer that
- * has gone, or that could not join, is noticed here. */
+ * has gone, or that could not join, is noticed (forming.c). */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "real/cuda/internal.h"
-
-enum { GAVE_UP = 4717 }; /* tag of the message: do not wait for me */
-
-static const double default_timeout_s = 300;
-
-/* Whether another rank says that it cannot join. */
-static int given_up(const struct s4d_cuda *c, struct s4d_error *err)
-{
-    int found = 0;
-    MPI_Status status;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, GAVE_UP, c->options.comm, &found, &status) != MPI_SUCCESS ||
-        !found)
-        return 0;
-    s4d_fail(err, S4D_EXIT_DEVICE, "", "rank %d gave up", status.MPI_SOURCE);
-    return -2;
-}
-
-static void tell_others(const struct s4d_cuda *c)
-{
-    for (int rank = 0; rank < c->size; rank++) {
-        MPI_Request request;
-        if (rank != c->rank &&
-            MPI_Isend(NULL, 0, MPI_BYTE, rank, GAVE_UP, c->options.comm, &request) == MPI_SUCCESS)
-            MPI_Request_free(&request);
-    }
-}
-
-/* Until the communicator has done what it was called for. `forming`: others may give up. */
-static int settle(const struct s4d_cuda *c, ncclComm_t comm, const char *call, bool forming,
-                  struct s4d_error *err)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-    double limit_s =
-        c->options.group_timeout_s > 0 ? c->options.group_timeout_s : default_timeout_s;
-    double start_s = s4d_cuda_now_s(c);
-    for (;;) {
-        ncclResult_t state = ncclSuccess;
-        if (S4D_NCCL(err, comm, ncclCommGetAsyncError, comm, &state) ||
-            s4d_nccl_check(call, state, comm, err))
-            return -1;
-        if (state != ncclInProgress)
-            return 0;
-        if (s4d_cuda_now_s(c) - start_s > limit_s)
-            return s4d_fail(err, S4D_EXIT_DEVICE, call, "not done after %.0f s", limit_s);
-        int gone = forming ? given_up(c, err) : 0;
-        if (gone)
-            return gone;
-        if (forming)
-            nanosleep(&pause, NULL);
-        else
-            sched_yield();
-    }
-}
+#include "support/memory.h"
 
 static int form_world(struct s4d_cuda *c, const ncclUniqueId *id, struct s4d_error *err)
 {
@@ -70,7 +19,7 @@ static int form_world(struct s4d_cuda *c, const ncclUniqueId *id, struct s4d_err
     config.blocking = 0;
     if (S4D_NCCL(err, NULL, ncclCommInitRankConfig, &c->world, c->size, *id, c->rank, &config))
         return -1;
-    return settle(c, c->world, "ncclCommInitRankConfig", true, err);
+    return s4d_cuda_settle(c, c->world, "ncclCommInitRankConfig", -1, err);
 }
 
 static int split(struct s4d_cuda *c, int stream, struct s4d_error *err)
@@ -78,17 +27,20 @@ static int split(struct s4d_cuda *c, int stream, struct s4d_error *err)
     const struct s4d_grid *grid = &c->program->grid;
     s4d_axes axes = s4d_streams[stream].axes;
     ncclComm_t *comm = &c->streams[stream].comm;
-    int first[1 << 12], n = s4d_group_size(grid, axes);
+    int *members = s4d_malloc((size_t)s4d_group_size(grid, axes) * sizeof *members);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    if (n > 1 << 12)
-        return s4d_fail(err, S4D_EXIT_DEVICE, "", "a group of %d ranks", n);
-    s4d_group_members(grid, c->rank, axes, first);
-    if (S4D_NCCL(err, c->world, ncclCommSplit, c->world, first[0],
-                 s4d_group_index(grid, c->rank, axes), comm, &config))
+    s4d_group_members(grid, c->rank, axes, members);
+    int first = members[0]; /* a group's colour: no other's has it */
+    free(members);
+    if (S4D_NCCL(err, c->world, ncclCommSplit, c->world, first,
+                 s4d_group_index(grid, c->rank, axes), comm, &config)) {
+        s4d_cuda_name_group(c, stream, err);
         return -1;
-    int rc = settle(c, c->world, "ncclCommSplit", true, err); /* *comm may be NULL until then */
-    return rc ? rc : settle(c, *comm, "ncclCommSplit", true, err);
+    }
+    /* *comm may be NULL until the first has come. */
+    int rc = s4d_cuda_settle(c, c->world, "ncclCommSplit", stream, err);
+    return rc ? rc : s4d_cuda_settle(c, *comm, "ncclCommSplit", stream, err);
 }
 
 static bool has_group(const struct s4d_cuda *c, int stream)
@@ -103,8 +55,16 @@ static int form(struct s4d_cuda *c, const ncclUniqueId *id, struct s4d_error *er
         if (has_group(c, stream))
             rc = split(c, stream, err);
     if (rc == -1)
-        tell_others(c);
+        s4d_cuda_give_up(c);
     return rc;
+}
+
+static void gather_hosts(struct s4d_cuda *c)
+{
+    char own[S4D_CUDA_HOST] = "unknown";
+    gethostname(own, sizeof own - 1);
+    c->hosts = s4d_calloc((size_t)c->size, sizeof *c->hosts);
+    MPI_Allgather(own, sizeof own, MPI_CHAR, c->hosts, sizeof own, MPI_CHAR, c->options.comm);
 }
 
 int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err)
@@ -115,11 +75,13 @@ int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err)
         any |= has_group(c, stream);
     if (!any)
         return 0;
+    gather_hosts(c);
     memset(&id, 0, sizeof id);
     if (s4d_cuda_agree(c, c->rank == 0 ? S4D_NCCL(err, NULL, ncclGetUniqueId, &id) : 0, err))
         return -1;
     MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, c->options.comm);
-    return s4d_cuda_agree(c, form(c, &id, err), err);
+    int rc = form(c, &id, err);
+    return rc == S4D_BACKEND_ALONE ? rc : s4d_cuda_agree(c, rc, err);
 }
 
 /* After a failure peers may never answer: abort then, which waits for nobody. */
@@ -136,6 +98,7 @@ void s4d_cuda_groups_close(struct s4d_cuda *c)
     for (int stream = 0; stream < S4D_STREAMS; stream++)
         leave(c, c->streams[stream].comm);
     leave(c, c->world);
+    free(c->hosts);
 }
 
 int s4d_cuda_groups_ask(struct s4d_cuda *c, struct s4d_error *err)
@@ -143,11 +106,14 @@ int s4d_cuda_groups_ask(struct s4d_cuda *c, struct s4d_error *err)
     for (int stream = 0; stream < S4D_STREAMS; stream++) {
         ncclComm_t comm = c->streams[stream].comm;
         ncclResult_t state = ncclSuccess;
-        char where[64];
-        snprintf(where, sizeof where, "communicator of stream %s", s4d_streams[stream].name);
         if (comm && (S4D_NCCL(err, comm, ncclCommGetAsyncError, comm, &state) ||
-                     s4d_nccl_check(where, state, comm, err)))
+                     s4d_nccl_check("ncclCommGetAsyncError", state, comm, err))) {
+            const struct s4d_cuda_stream *of = &c->streams[stream];
+            s4d_cuda_name_group(c, stream, err);
+            if (of->head < of->n)
+                s4d_cuda_name_op(c, of->items[of->head].call, of->items[of->head].iteration, err);
             return -1;
+        }
     }
     return 0;
 }
@@ -172,33 +138,47 @@ static ncclDataType_t type_of(enum s4d_type type)
     }
 }
 
-int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err)
+static int issue(struct s4d_cuda_stream *s, const struct s4d_call *call, const char **name,
+                 struct s4d_error *err)
 {
     const union s4d_constants *k = &call->op->c;
-    struct s4d_cuda_stream *s = &c->streams[call->op->stream];
     const void *in = call->operand[0].data;
     void *out = call->operand[1].data;
     size_t count = (size_t)k->collective.count;
     ncclDataType_t type = type_of(k->collective.type);
     ncclRedOp_t op = k->collective.reduction == S4D_MAX ? ncclMax : ncclSum;
-    const char *name = call->op->label.name;
-    int rc;
     if (k->collective.type == S4D_U16)
-        return s4d_fail(err, S4D_EXIT_BUG, name, "NCCL has no 16-bit integers");
+        return s4d_fail(err, S4D_EXIT_BUG, call->op->label.name, "NCCL has no 16-bit integers");
     switch (call->op->kind) {
     case S4D_OP_ALL_REDUCE:
-        rc = S4D_NCCL(err, s->comm, ncclAllReduce, in, out, count, type, op, s->comm, s->stream);
-        break;
+        *name = "ncclAllReduce";
+        return S4D_NCCL(err, s->comm, ncclAllReduce, in, out, count, type, op, s->comm, s->stream);
     case S4D_OP_ALL_GATHER:
-        rc = S4D_NCCL(err, s->comm, ncclAllGather, in, out, count, type, s->comm, s->stream);
-        break;
+        *name = "ncclAllGather";
+        return S4D_NCCL(err, s->comm, ncclAllGather, in, out, count, type, s->comm, s->stream);
     case S4D_OP_REDUCE_SCATTER:
-        rc =
-            S4D_NCCL(err, s->comm, ncclReduceScatter, in, out, count, type, op, s->comm, s->stream);
-        break;
+        *name = "ncclReduceScatter";
+        return S4D_NCCL(err, s->comm, ncclReduceScatter, in, out, count, type, op, s->comm,
+                        s->stream);
     default:
-        return s4d_fail(err, S4D_EXIT_BUG, name, "is no collective of NCCL");
+        return s4d_fail(err, S4D_EXIT_BUG, call->op->label.name, "is no collective of NCCL");
     }
+}
+
+int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err)
+{
+    struct s4d_cuda_stream *s = &c->streams[call->op->stream];
+    const char *name = NULL;
+    c->launched = "a collective";
+    int rc = issue(s, call, &name, err);
     /* Only then is it in the stream, and an event after it means its end. */
-    return rc || settle(c, s->comm, s4d_op_kinds[call->op->kind].name, false, err) ? -1 : 0;
+    for (ncclResult_t state = ncclInProgress; !rc && state == ncclInProgress;) {
+        rc = S4D_NCCL(err, s->comm, ncclCommGetAsyncError, s->comm, &state) ||
+             s4d_nccl_check(name, state, s->comm, err);
+        if (!rc && state == ncclInProgress)
+            sched_yield();
+    }
+    if (rc)
+        s4d_cuda_name_group(c, (int)call->op->stream, err);
+    return rc ? -1 : 0;
 }

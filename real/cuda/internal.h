@@ -8,6 +8,7 @@
 #include "real/cuda/api.h"
 #include "real/cuda/cuda.h"
 #include "real/cuda/work.h"
+#include "real/mpi/backend.h"
 #include "real/position.h"
 
 /* Something enqueued: an op, or a note. In flight until `end` has come. */
@@ -29,7 +30,12 @@ struct s4d_cuda_stream {
     int64_t issued; /* ops */
 };
 
-enum { S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
+struct s4d_cuda_at {
+    const struct s4d_call *call; /* NULL: no op */
+    int iteration;
+};
+
+enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
 
 struct s4d_cuda {
     const struct s4d_program *program;
@@ -40,6 +46,8 @@ struct s4d_cuda {
     struct s4d_cuda_stream streams[S4D_STREAMS];
     cudaStream_t transfer; /* of uploads and downloads */
     ncclComm_t world;
+    char (*hosts)[S4D_CUDA_HOST]; /* of all ranks; NULL: not known yet */
+    int settled;                  /* calls that form communicators and have come to their end */
     cublasHandle_t cublas;
     void *workspace;
     struct s4d_cuda_work work;
@@ -65,6 +73,10 @@ struct s4d_cuda {
     int n_events, cap_events;
     cudaEvent_t base; /* came at base_s */
     double origin_s, base_s, polled_s, asked_nccl_s;
+
+    /* What is being enqueued, and what of it was last: a kernel's name, or another word. */
+    struct s4d_cuda_at enqueuing;
+    const char *launched;
 
     /* A token source failed, in a thread of CUDA's. */
     _Atomic bool task_failed;
@@ -101,12 +113,29 @@ void s4d_cuda_groups_close(struct s4d_cuda *c);
 int s4d_cuda_groups_ask(struct s4d_cuda *c, struct s4d_error *err); /* whether one has failed */
 int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err);
 
+/* forming.c: until a communicator has done what it was called for, while ranks form it. stream:
+ * whose it will be, -1: all ranks'. 0; -1: it failed, here; -2: another rank gave up; or
+ * S4D_BACKEND_ALONE, when that takes longer than it may. */
+int s4d_cuda_settle(struct s4d_cuda *c, ncclComm_t comm, const char *call, int stream,
+                    struct s4d_error *err);
+void s4d_cuda_give_up(const struct s4d_cuda *c); /* tells the others, which wait in settle */
+void s4d_cuda_answer(const struct s4d_cuda *c);  /* to ranks that ask who is there */
+
 /* select.c: a GPU of its own for this rank; and the same outcome on all ranks, rc and *err being
  * this rank's. A rank that only gave up because another did has rc -2. */
 int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err);
 enum { S4D_CUDA_NAME = 256 };
 int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err); /* "NVIDIA H200" */
 int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err);
+
+/* trouble.c: says more of an error (NULL: there is no room for it). That a call failed in an op;
+ * and, when an entry of the device fails, what work on the GPU it may come from. */
+void s4d_cuda_say(struct s4d_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* to its text; err is not NULL */
+void s4d_cuda_name_op(const struct s4d_cuda *c, const struct s4d_call *call, int iteration,
+                      struct s4d_error *err);
+void s4d_cuda_name_group(const struct s4d_cuda *c, int stream, struct s4d_error *err);
+void s4d_cuda_explain(struct s4d_cuda *c, struct s4d_error *err);
 
 /* streams.c */
 int s4d_cuda_streams_open(struct s4d_cuda *c, struct s4d_error *err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "real/cuda/internal.h"
@@ -23,8 +24,14 @@ static void name_rank(const struct s4d_cuda *c, struct s4d_error *err)
 int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err)
 {
     struct s4d_error unwanted;
-    int own = rc == 0 ? INT_MAX : rc == -2 ? INT_MAX - 1 : c->rank, first;
-    MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, c->options.comm);
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int own = rc == 0 ? INT_MAX : rc == -2 ? INT_MAX - 1 : c->rank, first, done = 0;
+    MPI_Request request;
+    MPI_Iallreduce(&own, &first, 1, MPI_INT, MPI_MIN, c->options.comm, &request);
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+        s4d_cuda_answer(c); /* others may still form a communicator that this rank has */
+        nanosleep(&pause, NULL);
+    }
     if (first == INT_MAX)
         return 0;
     S4D_ASSERT(first < c->size, "every rank gave up because another did");

@@ -168,10 +168,15 @@ static int append_between(struct s4d_cuda *c, enum s4d_stream stream, struct s4d
                           struct s4d_error *err)
 {
     struct s4d_cuda_stream *s = &c->streams[stream];
-    if (item->start && S4D_CUDA(err, cudaEventRecord, item->start, s->stream))
+    c->enqueuing = (struct s4d_cuda_at){item->call, item->iteration};
+    if (item->call && s->head == s->n) /* a collective may wait for peers here already */
+        s4d_position_at(&c->position, (int)stream, item->call->index, item->iteration);
+    if ((item->start && S4D_CUDA(err, cudaEventRecord, item->start, s->stream)) ||
+        (append && append(c, item, err)) || S4D_CUDA(err, cudaEventRecord, item->end, s->stream)) {
+        s4d_cuda_name_op(c, item->call, item->iteration, err);
         return -1;
-    if ((append && append(c, item, err)) || S4D_CUDA(err, cudaEventRecord, item->end, s->stream))
-        return -1;
+    }
+    c->enqueuing.call = NULL;
     if (s->head > s->cap / 2 && s->n == s->cap) { /* room in front */
         for (int i = s->head; i < s->n; i++)
             s->items[i - s->head] = s->items[i];

@@ -18,15 +18,21 @@ struct s4d_backend_options {
     bool tf32;             /* of cuda: products of f32 matrices may round them to tf32 */
     int gemm_tuning;       /* of cuda: enum s4d_gemm_tuning; and its file, NULL: the usual one */
     const char *gemm_cache;
-    bool synchronous; /* every op has completed before the next is issued */
-    bool first_alone; /* those of iteration 0 have, where kernels are loaded as they run */
+    double group_timeout_s; /* in which a communicator must form; 0: as the backend thinks */
+    bool synchronous;       /* every op has completed before the next is issued */
+    bool first_alone;       /* those of iteration 0 have, where kernels are loaded as they run */
 };
+
+/* What open returns, beside 0 and -1, on a rank whose error others do not share, as they may never
+ * answer: the job is to be ended at once (s4d_world_abort), and nothing is released. */
+enum { S4D_BACKEND_ALONE = -3 };
 
 struct s4d_backend {
     const char *name;
     const char *absent;         /* why it cannot be used; NULL: it can, and the rest is set */
     const char *(*about)(void); /* its libraries */
-    /* Collective. 0, or -1 (exit 69). Close with device->close, on all ranks. */
+    /* Collective. 0, or -1 (exit 69), or S4D_BACKEND_ALONE. Close with device->close, on all ranks.
+     */
     int (*open)(struct s4d_device *device, const struct s4d_program *program,
                 const struct s4d_backend_options *options, struct s4d_error *err);
     /* Of an open device, by any thread: what this rank is doing, for messages; ops completed. */

@@ -22,7 +22,7 @@ struct cublasContext {
         if (s4d_double_in_work())                                                                  \
             s4d_double_refuse(name, "a host function may not call cuBLAS");                        \
         s4d_double_turn(S4D_DOUBLE_ISSUES);                                                        \
-        if (s4d_double_fails(name) || s4d_double_broken())                                         \
+        if (s4d_double_call_fails(name, __builtin_return_address(0)) || s4d_double_broken())       \
             return failure;                                                                        \
     } while (0)
 

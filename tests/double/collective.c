@@ -219,10 +219,10 @@ static bool enqueue(ncclComm_t comm)
     return true;
 }
 
-static ncclResult_t call(struct collective wish)
+static ncclResult_t call(const void *caller, struct collective wish)
 {
     ncclComm_t comm = wish.comm;
-    ncclResult_t code = s4d_double_nccl_enter(names[wish.kind], comm);
+    ncclResult_t code = s4d_double_nccl_enter(names[wish.kind], caller, comm);
     if (code != ncclSuccess)
         return code;
     if (!s4d_double_is_stream(wish.stream))
@@ -254,38 +254,38 @@ static ncclResult_t call(struct collective wish)
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return call((struct collective){.comm = comm,
-                                    .stream = stream,
-                                    .kind = ALL_REDUCE,
-                                    .in = in,
-                                    .out = out,
-                                    .count = count,
-                                    .type = type,
-                                    .op = op});
+    return call(__builtin_return_address(0), (struct collective){.comm = comm,
+                                                                 .stream = stream,
+                                                                 .kind = ALL_REDUCE,
+                                                                 .in = in,
+                                                                 .out = out,
+                                                                 .count = count,
+                                                                 .type = type,
+                                                                 .op = op});
 }
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return call((struct collective){.comm = comm,
-                                    .stream = stream,
-                                    .kind = ALL_GATHER,
-                                    .in = in,
-                                    .out = out,
-                                    .count = count,
-                                    .type = type,
-                                    .op = ncclSum});
+    return call(__builtin_return_address(0), (struct collective){.comm = comm,
+                                                                 .stream = stream,
+                                                                 .kind = ALL_GATHER,
+                                                                 .in = in,
+                                                                 .out = out,
+                                                                 .count = count,
+                                                                 .type = type,
+                                                                 .op = ncclSum});
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return call((struct collective){.comm = comm,
-                                    .stream = stream,
-                                    .kind = REDUCE_SCATTER,
-                                    .in = in,
-                                    .out = out,
-                                    .count = count,
-                                    .type = type,
-                                    .op = op});
+    return call(__builtin_return_address(0), (struct collective){.comm = comm,
+                                                                 .stream = stream,
+                                                                 .kind = REDUCE_SCATTER,
+                                                                 .in = in,
+                                                                 .out = out,
+                                                                 .count = count,
+                                                                 .type = type,
+                                                                 .op = op});
 }

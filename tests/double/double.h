@@ -12,8 +12,12 @@
  *
  * Environment, read when a program first calls, the seed again by every cudaSetDevice:
  *   S4D_DOUBLE_SEED=n          another order
- *   S4D_DOUBLE_FAIL=name:n[:rank]   call n (from 1) of `name` fails, on one MPI rank or on all
+ *   S4D_DOUBLE_FAIL=name:n[:rank[:how]]   call n (from 1) of `name` fails, on one MPI rank or on
+ *                              all (-1); how: fail, hang (it never returns), die (by SIGKILL).
+ *                              For `name` also a call's site: 0x1a2b, an address in the program
  *   S4D_DOUBLE_CALLS=path      at the end rank 0 writes how often each was called
+ *   S4D_DOUBLE_SITES=path      at the end every rank writes path.RANK: the address that each call
+ *                              returns to, its name, how often; addr2line has the line
  *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB)
  *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
  *
@@ -28,7 +32,9 @@
 #include <stdint.h>
 
 /* faults.c */
-bool s4d_double_fails(const char *name); /* counts a call */
+bool s4d_double_fails(const char *name); /* counts it; whether it is to fail now */
+/* The same of a call, which is told by where the program made it, too. */
+bool s4d_double_call_fails(const char *name, const void *caller);
 long long s4d_double_setting(const char *variable, long long otherwise);
 int s4d_double_rank(void); /* in MPI_COMM_WORLD */
 void s4d_double_refuse(const char *call, const char *what) __attribute__((noreturn));
@@ -55,7 +61,7 @@ cudaError_t s4d_double_broken(void);
         if (s4d_double_in_work())                                                                  \
             s4d_double_refuse(name, "a host function may not call CUDA");                          \
         s4d_double_turn(S4D_DOUBLE_ISSUES);                                                        \
-        if (s4d_double_fails(name))                                                                \
+        if (s4d_double_call_fails(name, __builtin_return_address(0)))                              \
             return code;                                                                           \
         if (s4d_double_broken())                                                                   \
             return s4d_double_broken();                                                            \

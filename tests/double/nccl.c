@@ -21,12 +21,12 @@ ncclResult_t s4d_double_wrong(ncclComm_t comm, ncclResult_t code, const char *wh
     return code;
 }
 
-ncclResult_t s4d_double_nccl_enter(const char *call, ncclComm_t comm)
+ncclResult_t s4d_double_nccl_enter(const char *call, const void *caller, ncclComm_t comm)
 {
     if (s4d_double_in_work())
         s4d_double_refuse(call, "a host function may not call NCCL");
     s4d_double_turn(S4D_DOUBLE_ISSUES);
-    if (s4d_double_fails(call))
+    if (s4d_double_call_fails(call, caller))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (s4d_double_broken())
         return s4d_double_wrong(comm, ncclUnhandledCudaError, "an error of CUDA's");
@@ -39,7 +39,7 @@ ncclResult_t s4d_double_nccl_enter(const char *call, ncclComm_t comm)
 
 ncclResult_t ncclGetVersion(int *version)
 {
-    if (s4d_double_fails("ncclGetVersion"))
+    if (s4d_double_call_fails("ncclGetVersion", __builtin_return_address(0)))
         return ncclSystemError;
     *version = NCCL_VERSION_CODE;
     return ncclSuccess;
@@ -50,7 +50,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     static uint64_t number;
     uint64_t words[2] = {(uint64_t)s4d_double_rank(), ++number};
-    if (s4d_double_fails("ncclGetUniqueId"))
+    if (s4d_double_call_fails("ncclGetUniqueId", __builtin_return_address(0)))
         return s4d_double_wrong(NULL, ncclSystemError, "the double fails as asked");
     memset(id, 0, sizeof *id);
     memcpy(id, words, sizeof words);
@@ -142,7 +142,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     uint64_t words[2];
     memcpy(words, &id, sizeof words);
     *comm = NULL;
-    if (s4d_double_fails("ncclCommInitRankConfig"))
+    if (s4d_double_call_fails("ncclCommInitRankConfig", __builtin_return_address(0)))
         return s4d_double_wrong(NULL, ncclSystemError, "the double fails as asked");
     check_config(config);
     if (size < 1 || rank < 0 || rank >= size)
@@ -225,7 +225,7 @@ static bool step_split(ncclComm_t comm)
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made,
                            ncclConfig_t *config)
 {
-    ncclResult_t code = s4d_double_nccl_enter("ncclCommSplit", comm);
+    ncclResult_t code = s4d_double_nccl_enter("ncclCommSplit", __builtin_return_address(0), comm);
     if (code != ncclSuccess)
         return code;
     check_config(config);
@@ -251,7 +251,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     s4d_double_turn(S4D_DOUBLE_ASKS);
     s4d_double_exchange();
-    if (s4d_double_fails("ncclCommGetAsyncError"))
+    if (s4d_double_call_fails("ncclCommGetAsyncError", __builtin_return_address(0)))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (!comm)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "no communicator");
@@ -268,7 +268,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 /* What was enqueued is done before. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    if (s4d_double_fails("ncclCommDestroy"))
+    if (s4d_double_call_fails("ncclCommDestroy", __builtin_return_address(0)))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (!comm)
         return ncclSuccess;
@@ -286,7 +286,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 /* Its kernels end where they are, and those to come when they begin: it is kept for them. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    if (s4d_double_fails("ncclCommAbort"))
+    if (s4d_double_call_fails("ncclCommAbort", __builtin_return_address(0)))
         return ncclSystemError;
     if (!comm)
         return ncclSuccess;

@@ -25,6 +25,6 @@ struct ncclComm {
 /* Words of the last error; the communicator's state. */
 ncclResult_t s4d_double_wrong(ncclComm_t comm, ncclResult_t code, const char *why);
 /* How a call that needs a formed communicator begins: ncclSuccess, or what it returns. */
-ncclResult_t s4d_double_nccl_enter(const char *call, ncclComm_t comm);
+ncclResult_t s4d_double_nccl_enter(const char *call, const void *caller, ncclComm_t comm);
 
 #endif

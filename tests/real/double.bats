@@ -88,20 +88,40 @@ each_call() {
 }
 
 @test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
-    fails kernel:60:1 69 "rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)"
-    # The next call meets it, whichever library's that is.
-    fails product:100:0 69 "scale4d: rank 0 ("
-    fails collective:5:1 69 "rank 1 (" "remote process exited or there was a network error"
+    # The next call meets it, whichever library's that is. In iteration 0 it is the only op.
+    fails kernel:60:1 69 "scale4d: rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)" \
+        "work on the GPU, of norm-partial norm2 (op 59, stream compute, recompute, layer 1), iteration 0, at or before the launch of norm_partial"
+    fails product:100:0 69 "scale4d: rank 0 (" "unspecified launch failure (cudaErrorLaunchFailure)" \
+        "work on the GPU, of attention-backward attention.core (op 82"
+    # Later others were enqueued as well: kernel 340 is of op 115 of iteration 1.
+    fails kernel:340:0 69 "scale4d: rank 0 (" "iteration 1, at or before the launch of" \
+        "--check-finite completes every op before the next" -- --iterations 3
+    grep -q 'work on the GPU, of an op from ' "$dir/err"
+    fails collective:5:1 69 "scale4d: rank 1 (" "ncclCommGetAsyncError: NCCL: remote process exited or there was a network error" \
+        "the communicator of stream x with rank 0; in all-reduce mlp.down (op 36, stream x"
 }
 
 @test "double: a rank that dies in a collective is named by the one that waits" {
     "$mpirun" --version | grep -q 'Open MPI' || skip "another launcher kills all ranks at once"
     # Its launcher has the last word: 128 and the signal.
-    fails death:5:1 137 "scale4d: rank 0 (" "rank 1 (process" "is gone; waiting in"
+    fails death:5:1 137 "scale4d: rank 0 (" "rank 1 (process" "on $(hostname)) is gone; waiting in"
 }
 
-@test "double: a communicator that never forms ends by --timeout" {
-    fails join:1:1 75 "nothing has completed for 3.0 s (--timeout)" -- --timeout 3s
+@test "double: a communicator that never forms: who is missing, by those who wait, within 30 s" {
+    local group=(-- --group-timeout 2s)
+    fails join:1:1 69 "scale4d: rank 0 ($(hostname)): ncclCommInitRankConfig: NCCL: in progress for 2 s" \
+        "the communicator of all 2 ranks; every rank is there and in this call" "NCCL_SOCKET_IFNAME" \
+        "${group[@]}"
+    fails ncclCommInitRankConfig:1:1:hang 69 "scale4d: rank 0 (" \
+        "ncclCommInitRankConfig: NCCL: in progress" "no answer from rank 1 ($(hostname))" "${group[@]}"
+    fails ncclCommSplit:2:0:hang 69 "scale4d: rank 1 (" "ncclCommSplit: NCCL: in progress" \
+        "the communicator of stream x-y-z with rank 0; no answer from rank 0 ($(hostname))" "${group[@]}"
+    fails ncclCommSplit:1:1:die 137 "scale4d: rank 0 (" "rank 1 (process" "on $(hostname)) is gone"
+}
+
+@test "double: a peer that hangs in its calls ends by --timeout, which names what was waited for" {
+    fails cudaLaunchKernel:60:1:hang 75 "nothing has completed for 3.0 s (--timeout)" \
+        "waiting in all-reduce" -- --timeout 3s
 }
 
 @test "double: what fails at the end is no failure of the run" {

@@ -233,7 +233,7 @@ ended() {
         grep -q 'Killed (signal 9)' "$dir/out"
         return
     fi
-    grep -qE "rank [023] .*: rank 1 \(process [0-9]+\) is gone; waiting in .*\(op [0-9]+, stream" "$dir/err" ||
+    grep -qE "rank [023] .*: rank 1 \(process [0-9]+ on [^)]+\) is gone; waiting in .*\(op [0-9]+, stream" "$dir/err" ||
         { cat "$dir/err"; false; }
     ! pgrep -f "$dir" > /dev/null
 }
