@@ -21,6 +21,7 @@ extern const struct s4d_command s4d_command_simulate, s4d_command_collective, s4
     s4d_command_route, s4d_command_machines, s4d_command_workloads, s4d_command_layers,
     s4d_command_collectives, s4d_command_fabrics, s4d_command_plot, s4d_command_compare,
     s4d_command_links, s4d_command_completion, s4d_command_validate, s4d_command_accuracy;
-extern const struct s4d_command s4d_command_sweep, s4d_command_tune, s4d_command_track;
+extern const struct s4d_command s4d_command_sweep, s4d_command_tune, s4d_command_convert,
+    s4d_command_track;
 
 #endif

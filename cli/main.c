@@ -26,6 +26,7 @@ const struct s4d_command *const s4d_commands[] = {
     &s4d_command_route,
     &s4d_command_plot,
     &s4d_command_compare,
+    &s4d_command_convert,
     &s4d_command_track,
     &s4d_command_validate,
     &s4d_command_accuracy,
