@@ -13,6 +13,7 @@
 static const struct s4d_track_command *const commands[] = {
     &s4d_track_add,
     &s4d_track_list,
+    &s4d_track_verdict,
     NULL};
 /* clang-format on */
 

@@ -13,6 +13,7 @@ struct s4d_track_command {
     int (*run)(int argc, char **argv);
 };
 extern const struct s4d_track_command s4d_track_add, s4d_track_list;
+extern const struct s4d_track_command s4d_track_verdict;
 
 /* Of every subcommand: --store FILE, into a char *. */
 extern const struct s4d_option s4d_track_store_option[];

@@ -13,6 +13,7 @@
 
 #include "plots/track/change_points.h"
 #include "plots/track/store.h"
+#include "support/option.h" /* for: struct s4d_texts */
 
 enum s4d_finding_kind {
     S4D_FINDING_CHANGE,    /* a change point */
@@ -59,6 +60,9 @@ struct s4d_finding {
     int64_t record_before; /* the last record before the change, 0: none */
     int64_t record_now;    /* the last record of this night, 0: none */
     double lower, upper;   /* of a reference: signed fractions, NAN: no limit */
+    char *differs;         /* of a simulated one: the keys that differ, "machine.hash, loss"; of a
+                            * missing one: what its record of kind failure says; or NULL */
+    char *model_before;    /* of a simulated one: the model_version before */
     char *text;            /* one line for people */
     json_t *cause; /* what it is put down to, for cli/track/cause.c to fill; NULL: unknown */
 };
@@ -83,12 +87,14 @@ struct s4d_verdict_options s4d_verdict_defaults(void);
 struct s4d_verdict {
     struct s4d_verdict_options options;
     int night;                       /* the night judged */
+    int least_nights;                /* of a measured series, for a verdict on it */
     struct s4d_series_list list;     /* all series of the store */
     struct s4d_series_standing *row; /* in the list's order; retired ones are left out */
     int n_rows;
     struct s4d_finding *v; /* the worst first */
     int n, cap;
     int count[S4D_STANDING_WORSE + 1]; /* rows of each standing */
+    struct s4d_texts unused;           /* "file:line" of references that no series has */
     char *text;                        /* the first line of the page */
 };
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale4d track verdict: what the night says, and exit 1 on a confirmed regression. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/track/track.h"
+#include "plots/track/verdict.h"
+#include "support/quote.h"
+#include "support/record.h"
+
+struct config {
+    char *store;
+    struct own {
+        int night;
+        char *references;
+        int window, retired, permutations, seed;
+        double p, magnitude, deviation;
+        bool missing_fails, json;
+    } own;
+};
+
+/* A date, or "today" (UTC; of SOURCE_DATE_EPOCH where that is set). */
+static int parse_night(const char *text, void *field, struct s4d_error *err)
+{
+    int *day = field;
+    if (strcmp(text, "today") == 0) {
+        const char *epoch = getenv("SOURCE_DATE_EPOCH");
+        long long now_s = epoch ? strtoll(epoch, NULL, 10) : (long long)time(NULL);
+        *day = (int)(now_s / 86400);
+        return 0;
+    }
+    if (s4d_date_parse(text, day) == 0)
+        return 0;
+    return s4d_fail(err, S4D_EXIT_USAGE, "", "expected YYYY-MM-DD or today, got %s",
+                    s4d_quote(text).text);
+}
+
+static void format_night(const void *field, char *text, int size)
+{
+    int day = *(const int *)field;
+    snprintf(text, (size_t)size, "%s",
+             day == S4D_LAST_NIGHT ? "the last of the store" : s4d_date(day).text);
+}
+
+#define FIELD(name) offsetof(struct own, name)
+static const struct s4d_option options[] = {
+    {.name = "night",
+     .argument = "DATE",
+     .type = S4D_OPT_PARSE,
+     .parse = parse_night,
+     .format = format_night,
+     .offset = FIELD(night),
+     .help = "which night is judged: YYYY-MM-DD, or today (UTC); one without records is an error"},
+    {.name = "references",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = FIELD(references),
+     .help = "YAML: values with signed fractions by host class; plots/TRACK.md shows it"},
+    {.name = "window",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .min = 4,
+     .max = S4D_NIGHTS_MAX,
+     .offset = FIELD(window),
+     .help = "nights that are looked back on for changes"},
+    {.name = "min-change",
+     .argument = "PART",
+     .type = S4D_OPT_NUMBER,
+     .min = 0,
+     .max = 1,
+     .offset = FIELD(magnitude),
+     .help = "least change that counts, a part of the level: 0.01 is 1 %; where a metric's own is "
+             "larger, that"},
+    {.name = "max-p",
+     .argument = "P",
+     .type = S4D_OPT_NUMBER,
+     .min = 0,
+     .max = 1,
+     .offset = FIELD(p),
+     .help = "most of the random orders of the nights that may have as good a split"},
+    {.name = "min-deviation",
+     .argument = "N",
+     .type = S4D_OPT_NUMBER,
+     .min = 0,
+     .max = 1000,
+     .offset = FIELD(deviation),
+     .help = "least change that counts, in its standard errors"},
+    {.name = "permutations",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .min = 19,
+     .max = 1000000,
+     .offset = FIELD(permutations),
+     .help = "random orders that are tried"},
+    {.name = "seed",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .min = 0,
+     .max = 1000000000,
+     .offset = FIELD(seed),
+     .help = "of the random orders: the same seed, the same verdict"},
+    {.name = "retired",
+     .argument = "DAYS",
+     .type = S4D_OPT_INT,
+     .min = 1,
+     .max = 36500,
+     .offset = FIELD(retired),
+     .help = "a series that has not run for so long is not missed any more"},
+    {.name = "missing-fails",
+     .type = S4D_OPT_FLAG,
+     .offset = FIELD(missing_fails),
+     .help = "exit 1 also where a series is missing"},
+    {.name = "json",
+     .type = S4D_OPT_FLAG,
+     .offset = FIELD(json),
+     .help = "print one JSON line, and nothing else"},
+    {.name = NULL},
+};
+static const struct s4d_option_group groups[] = {
+    {.title = "Store", .options = s4d_track_store_option},
+    {.title = "Verdict", .options = options, .offset = offsetof(struct config, own)},
+    {.options = NULL}};
+
+static struct s4d_verdict_options chosen(const struct own *own)
+{
+    return (struct s4d_verdict_options){.night = own->night,
+                                        .window = own->window,
+                                        .retired = own->retired,
+                                        .references = own->references,
+                                        .change = {.permutations = own->permutations,
+                                                   .p_max = own->p,
+                                                   .magnitude = own->magnitude,
+                                                   .deviation = own->deviation,
+                                                   .seed = (uint64_t)own->seed}};
+}
+
+static int print(const struct s4d_verdict *v, const struct config *config, int argc, char **argv,
+                 struct s4d_error *err)
+{
+    json_t *provenance = s4d_provenance(argc, argv);
+    int rc = 0;
+    if (config->own.json) {
+        json_t *record = s4d_verdict_record(v);
+        json_object_set(record, "provenance", provenance);
+        rc = s4d_record_write(record, stdout, err);
+        json_decref(record);
+    } else {
+        s4d_provenance_print(provenance, stdout);
+        s4d_verdict_print(v, stdout);
+    }
+    json_decref(provenance);
+    return rc;
+}
+
+/* 0; 1: it fails; -1 with *err. */
+static int judge(const struct config *config, int argc, char **argv, struct s4d_error *err)
+{
+    struct s4d_verdict_options options = chosen(&config->own);
+    struct s4d_store *store = NULL;
+    struct s4d_verdict v;
+    if (s4d_store_open(&store, config->store, S4D_STORE_READ, err))
+        return -1;
+    int rc = s4d_verdict_of(&v, store, &options, err);
+    if (rc == 0) {
+        rc = print(&v, config, argc, argv, err);
+        if (rc == 0)
+            rc = v.count[S4D_STANDING_WORSE] > 0 ||
+                 (config->own.missing_fails && v.count[S4D_STANDING_MISSING] > 0);
+        s4d_verdict_free(&v);
+    }
+    s4d_store_close(store);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct s4d_verdict_options defaults = s4d_verdict_defaults();
+    struct config config = {.own = {.night = defaults.night,
+                                    .window = defaults.window,
+                                    .retired = defaults.retired,
+                                    .permutations = defaults.change.permutations,
+                                    .seed = (int)defaults.change.seed,
+                                    .p = defaults.change.p_max,
+                                    .magnitude = defaults.change.magnitude,
+                                    .deviation = defaults.change.deviation}};
+    struct s4d_error err = {0};
+    int rc = s4d_options_argv(groups,
+                              "Says what a night's records show: what changed since when, by how "
+                              "much, how sure that is, and the commits between. Exit 1 on a "
+                              "confirmed regression.",
+                              argc, argv, &config, NULL, &err),
+        failed = 0;
+    if (rc == 0) {
+        rc = judge(&config, argc, argv, &err);
+        failed = rc == 1;
+    }
+    s4d_options_free(groups, &config);
+    if (rc < 0)
+        return s4d_error_print(&err);
+    return failed ? S4D_EXIT_CHECK : S4D_EXIT_OK;
+}
+
+const struct s4d_track_command s4d_track_verdict = {
+    .name = "verdict",
+    .summary = "what the night says: lost, gained, changed, missing; exit 1 on a regression",
+    .run = run};
