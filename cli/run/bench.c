@@ -65,8 +65,10 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
                    enum s4d_type precision, const struct s4d_probe_options *options,
                    int64_t pool_bytes, struct s4d_error *err)
 {
-    struct s4d_backend_options o = {
-        .comm = b->world->comm, .threads = b->threads, .progress = b->progress};
+    struct s4d_backend_options o = {.comm = b->world->comm,
+                                    .threads = b->threads,
+                                    .progress =
+                                        s4d_host_progress(b->progress, b->peers.oversubscribed)};
     b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE,
                             .stream = stream,
                             .label = {.layer = -1, .micro_batch = -1, .name = "probe"}};

@@ -49,7 +49,7 @@ static const struct s4d_option options[] = {
      .max = 4096,
      .help = "of BLAS, on every rank"},
     {.name = "progress",
-     .argument = "panels|thread|none",
+     .argument = "panels|thread|none|auto",
      .type = S4D_OPT_CHOICE,
      .choices = s4d_progress_names,
      .offset = AT(progress),
@@ -309,8 +309,8 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
                    : NULL);
     if (code)
         return code;
-    bench.progress = (enum s4d_progress_mode)c->config->progress;
     bench.peers = s4d_mpi_peers(w, c->config->threads);
+    bench.progress = c->config->progress;
     s4d_calibrate_describe(c, bench.peers.active);
     if (measure(c, &bench, &err))
         s4d_world_abort(w, &err);

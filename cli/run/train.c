@@ -44,9 +44,9 @@ static const struct s4d_option options[] = {
          "of the mean loss of the first iteration, before clipping (safetensors)"),
     TEXT("timeline", "FILE", timeline, "every op's start and end, for ui.perfetto.dev"),
     INT("threads", "N", threads, 1, 4096, "of BLAS, on every rank"),
-    CHOICE("progress", "panels|thread|none", progress, s4d_progress_names,
+    CHOICE("progress", "panels|thread|none|auto", progress, s4d_progress_names,
            "who drives collectives while a rank computes: itself between panels of a matrix "
-           "product, a thread (default), nobody"),
+           "product, a thread, nobody; auto: nobody where ranks share processors, else a thread"),
     FLAG("tf32", tf32, "of cuda: products of f32 matrices round them to tf32, for tensor cores"),
     CHOICE("gemm-tuning", "off|cached|full", gemm_tuning, s4d_gemm_tuning_names,
            "of cuda: multiply as the matrices lie, or turn some first where that was faster: as the "

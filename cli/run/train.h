@@ -50,6 +50,7 @@ struct s4d_train_event {
 /* A training run of one rank. */
 struct s4d_train {
     const struct s4d_train_config *config;
+    int progress; /* enum s4d_progress_mode: the config's, or what auto is here */
     int argc;
     char **argv;
     struct s4d_world *world;

@@ -6,6 +6,8 @@
 
 #include "cli/run/train.h"
 #include "real/finite.h"
+#include "real/host/host.h"
+#include "real/mpi/peers.h"
 #include "real/state.h"
 #include "real/watch.h"
 #include "support/memory.h"
@@ -79,10 +81,12 @@ static int ran(void *self, const struct s4d_call *call, int iteration, double st
 static int open_device(struct s4d_train *t, struct s4d_error *err)
 {
     const struct s4d_train_config *c = t->config;
+    t->progress =
+        s4d_host_progress(c->progress, s4d_mpi_peers(t->world, c->threads).oversubscribed);
     struct s4d_backend_options options = {.comm = t->world->comm,
                                           .tokens = t->tokens,
                                           .threads = c->threads,
-                                          .progress = c->progress,
+                                          .progress = t->progress,
                                           .tf32 = c->tf32,
                                           .gemm_tuning = c->gemm_tuning,
                                           .gemm_cache = c->gemm_cache,
@@ -214,7 +218,7 @@ static void print_start(const struct s4d_train *t)
            p->options.micro_batch, s4d_type_names[p->options.precision]);
     if (t->config->backend == 0)
         printf("# host: %s  threads %d  progress %s\n", t->backend->about(), t->config->threads,
-               s4d_progress_names[t->config->progress]);
+               s4d_progress_names[t->progress]);
     else
         printf("# %s: %s  tf32 %s\n", t->backend->name, t->backend->about(),
                t->config->tf32 ? "yes" : "no");

@@ -12,7 +12,15 @@ const char *const s4d_progress_names[S4D_PROGRESS_MODES + 1] = {
     [S4D_PROGRESS_PANELS] = "panels",
     [S4D_PROGRESS_THREAD] = "thread",
     [S4D_PROGRESS_NONE] = "none",
+    [S4D_PROGRESS_AUTO] = "auto",
 };
+
+enum s4d_progress_mode s4d_host_progress(int mode, bool oversubscribed)
+{
+    if (mode != S4D_PROGRESS_AUTO)
+        return (enum s4d_progress_mode)mode;
+    return oversubscribed ? S4D_PROGRESS_NONE : S4D_PROGRESS_THREAD;
+}
 
 static int allocate(void *self, enum s4d_place place, int64_t bytes, void **memory,
                     struct s4d_error *err)

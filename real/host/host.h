@@ -17,15 +17,24 @@ enum s4d_progress_mode {
     S4D_PROGRESS_PANELS, /* poll between panels of a GEMM and between heads of an attention */
     S4D_PROGRESS_THREAD, /* a thread polls; needs MPI_THREAD_SERIALIZED and a core to spare */
     S4D_PROGRESS_NONE,   /* poll between ops alone */
+    S4D_PROGRESS_AUTO,   /* as s4d_host_progress chooses */
     S4D_PROGRESS_MODES
 };
 /* Four ranks on two processors, training real/compare-host/gpt-compare-l.yaml on each of the ten
  * grids (medians of 4 iterations, summed; nothing else took more than 2 % of a processor):
  * thread 2.87 s, panels 2.88 s. They are equal as far as that can be told, and a thread leaves
- * matrix products whole, which panels do not. `none` hides nothing where every rank has a
- * processor. make bench measures all three. */
-#define S4D_PROGRESS_DEFAULT S4D_PROGRESS_THREAD
+ * matrix products whole, which panels do not.
+ * Where ranks share processors there is no idle one for communication to use: a rank that waits
+ * gives its processor to one that computes, and polling takes from both. Four ranks on two
+ * processors, gpt-compare-m on 2x1x2x1 and 1x1x2x2, iterations with overlap over those without (9
+ * runs each in turns, median of ratios): none 1.05 and 0.97, panels 1.09 and 1.10, thread 1.09 and
+ * 1.09. On two ranks (2x1x1x1, 1x1x2x1; 7 runs): none 1.00 and 1.02, panels 0.99 and 1.04, thread
+ * 0.96 and 1.05. make bench measures all. */
+#define S4D_PROGRESS_DEFAULT S4D_PROGRESS_AUTO
 extern const char *const s4d_progress_names[S4D_PROGRESS_MODES + 1]; /* ends with NULL */
+
+/* What a mode is where ranks share processors, or do not: auto is none there, else thread. */
+enum s4d_progress_mode s4d_host_progress(int mode, bool oversubscribed);
 
 struct s4d_host_options {
     MPI_Comm comm; /* its rank r is the program's rank r; duplicated as groups need */

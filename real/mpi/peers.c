@@ -55,12 +55,14 @@ struct s4d_peers s4d_mpi_peers(const struct s4d_world *w, int threads)
 {
     int active = processors(w) / threads;
     active = active < 1 ? 1 : active < w->local_size ? active : w->local_size;
-    MPI_Allreduce(MPI_IN_PLACE, &active, 1, MPI_INT, MPI_MIN, w->comm);
+    int least[2] = {active, active - w->local_size};
+    MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, w->comm);
     return (struct s4d_peers){
         .rank = w->rank,
         .size = w->size,
         .local = w->local_rank,
-        .active = active,
+        .active = least[0],
+        .oversubscribed = least[1] < 0,
         .self = (void *)w,
         .barrier = barrier,
         .sum = sum,

@@ -231,7 +231,7 @@ static void check_options(int x, int y, int z, int data, bool pairs)
             choices[i].set(&c);
             choices[j].set(&c);
             snprintf(name, sizeof name, "%s, %s", choices[i].name, choices[j].name);
-            check(&c, &reference, (i + j) % S4D_PROGRESS_MODES, 1e-5, name);
+            check(&c, &reference, (i + j) % S4D_PROGRESS_AUTO, 1e-5, name);
         }
     s4d_trained_free(&reference);
 }

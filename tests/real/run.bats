@@ -40,6 +40,16 @@ END
     cmp "$dir/panels" "$dir/none"
 }
 
+@test "--progress auto: a thread where ranks have processors of their own, nobody where they share" {
+    local processor
+    processor=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
+    ends 0 -- "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 2 --json
+    [ "$(field "['progress']")" = thread ]
+    ends 0 -- "$mpirun" -n 2 taskset -c "$processor" "$run4d" "${tiny[@]}" --grid 2x1x1x1 \
+        --iterations 2 --json
+    [ "$(field "['progress']")" = none ]
+}
+
 @test "--threads 2: the same losses, or a word about a BLAS that has one" {
     # Debian keeps libopenblas-pthread here; the loader takes the folder's libopenblas.so.0.
     local threaded
