@@ -174,11 +174,12 @@ $(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) $(fi
 
 # The CUDA backend with the double of its libraries: the tests of ranks, and the program itself.
 DOUBLE_OBJECTS := $(call object,$(DOUBLE) $(CUDA)) $(CPU_KERNELS) $(BUILD)/tests/cuda/cpu_launch.o
-$(BUILD)/tests/double/grids: $(BUILD)/tests/real/grids.o $(call object,$(RANKS_TEST)) \
+$(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/double/%: \
+    $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
-DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids scale4d-run)
+DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run)
 $(DOUBLE_PROGRAMS): $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

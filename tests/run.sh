@@ -133,10 +133,15 @@ run_real() {
     group "kernels of CUDA, on the CPU" build/tests/cuda_kernels
     group "gradients and central differences" build/tests/real_slopes
     group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
+    group "health check of four ranks" grids "${MPIRUN:-mpirun}" 4 build tests/real_preflight
     if [ -x build/tests/double/grids ]; then
         group "the double of CUDA" grids "${MPIRUN:-mpirun}" 2 build tests/double/self_test
         group "training on four ranks by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
+    fi
+    if [ -x build/tests/double/preflight ]; then
+        group "health check by CUDA's double" \
+            grids "${MPIRUN:-mpirun}" 4 build tests/double/preflight cuda
     fi
     group "scale4d-run" bats --tap tests/real
     other=$(second_mpi)

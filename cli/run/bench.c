@@ -61,20 +61,15 @@ int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, i
     return s4d_bench_watch_more(b, world, backend, threads, &more, NULL, err);
 }
 
-int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
-                   enum s4d_type precision, const struct s4d_probe_options *options,
-                   int64_t pool_bytes, struct s4d_error *err)
+int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,
+                           struct s4d_error *err)
 {
     struct s4d_backend_options o = {.comm = b->world->comm,
                                     .threads = b->threads,
                                     .progress =
-                                        s4d_host_progress(b->progress, b->peers.oversubscribed)};
-    b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE,
-                            .stream = stream,
-                            .label = {.layer = -1, .micro_batch = -1, .name = "probe"}};
-    b->program = (struct s4d_program){.grid = *grid, .ops = &b->op, .n_ops = 1};
-    b->program.options.precision = precision;
-    b->program.stream_length[stream] = 1;
+                                        s4d_host_progress(b->progress, b->peers.oversubscribed),
+                                    .tf32 = b->tf32};
+    b->program = *program;
     s4d_tokens_random(&o.tokens, 1, 2, 1); /* never asked */
     int rc = b->backend->open(&b->device, &b->program, &o, err);
     if (rc == S4D_BACKEND_ALONE)
@@ -82,6 +77,21 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
     if (rc)
         return -1;
     b->open = true;
+    return 0;
+}
+
+int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
+                   enum s4d_type precision, const struct s4d_probe_options *options,
+                   int64_t pool_bytes, struct s4d_error *err)
+{
+    struct s4d_program program = {.grid = *grid, .ops = &b->op, .n_ops = 1};
+    b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE,
+                            .stream = stream,
+                            .label = {.layer = -1, .micro_batch = -1, .name = "probe"}};
+    program.options.precision = precision;
+    program.stream_length[stream] = 1;
+    if (s4d_bench_open_program(b, &program, err))
+        return -1;
     return s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, err);
 }
 

@@ -16,6 +16,7 @@ struct s4d_bench {
     const struct s4d_backend *backend;
     int threads;  /* of BLAS */
     int progress; /* enum s4d_progress_mode: the default, unless set before s4d_bench_open */
+    bool tf32;    /* likewise, and off */
     struct s4d_peers peers;
     struct s4d_program program; /* of one op that is never run: grid, streams and precision */
     struct s4d_op op;
@@ -40,6 +41,10 @@ int s4d_bench_watch_more(struct s4d_bench *b, struct s4d_world *world, int backe
 int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
                    enum s4d_type precision, const struct s4d_probe_options *options,
                    int64_t pool_bytes, struct s4d_error *err);
+/* The same of a program that has its grid, precision and streams; without a probe. Its ops outlive
+ * the bench. */
+int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,
+                           struct s4d_error *err);
 void s4d_bench_close(struct s4d_bench *b);
 
 /* The stream of --axis, or -1 (exit 64): no axes, none that communicate, groups of one. */

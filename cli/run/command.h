@@ -15,6 +15,7 @@ struct s4d_run_command {
     const struct s4d_option_group *options; /* for completion */
 };
 
-extern const struct s4d_run_command s4d_run_train, s4d_run_calibrate, s4d_run_collective;
+extern const struct s4d_run_command s4d_run_train, s4d_run_calibrate, s4d_run_collective,
+    s4d_run_preflight;
 
 #endif

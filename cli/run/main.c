@@ -13,10 +13,7 @@
 #include "support/record.h"
 
 static const struct s4d_run_command *const commands[] = {
-    &s4d_run_train,
-    &s4d_run_calibrate,
-    &s4d_run_collective,
-    NULL,
+    &s4d_run_train, &s4d_run_calibrate, &s4d_run_collective, &s4d_run_preflight, NULL,
 };
 
 static void help(FILE *out)

@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "cli/run/command.h"
+#include "cli/run/preflight.h"
 #include "cli/run/train.h"
+#include "support/record.h"
 
 #define AT(field) offsetof(struct s4d_train_config, field)
 #define TEXT(n, arg, field, words)                                                                 \
@@ -53,6 +55,9 @@ static const struct s4d_option options[] = {
            "cache says, or measured where it does not"),
     TEXT("gemm-cache", "FILE", gemm_cache,
          "of --gemm-tuning; default ~/.cache/scale4d/gemm-tuning.tsv"),
+    FLAG("preflight", preflight,
+         "first check all devices, as scale4d-run preflight does; exit 1 where one is slow"),
+    TEXT("machine", "M", machine, "of --preflight: a name or file whose rates are the measure, too"),
     FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
     {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
      .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
@@ -88,6 +93,36 @@ struct s4d_train_config s4d_train_config_default(void)
                                      .schedule = s4d_schedule_options_default()};
 }
 
+/* A slow device ends the run with the check's record. */
+int s4d_train_preflight(struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    struct s4d_preflight_config check = s4d_preflight_config_default();
+    struct s4d_error err;
+    check.backend = c->backend;
+    check.precision = (int)c->schedule.options.precision;
+    check.threads = c->threads;
+    check.machine = c->machine;
+    check.timeout_s = c->timeout_s;
+    check.tf32 = c->tf32;
+    int rc = 0, code = s4d_preflight_run(&check, t->world, &t->preflight);
+    if (t->preflight && !c->json)
+        s4d_preflight_print(t->preflight);
+    if (t->preflight)
+        s4d_preflight_warn(t->preflight);
+    if (code != S4D_EXIT_CHECK)
+        return code;
+    if (t->preflight && c->json) {
+        json_object_set_new(t->preflight, "provenance", s4d_provenance(t->argc, t->argv));
+        rc = s4d_record_write(t->preflight, stdout, &err);
+    }
+    if (!rc) {
+        s4d_fail(&err, S4D_EXIT_CHECK, "--preflight", "devices are slow: not trained");
+        s4d_hint(&err, "without --preflight they are used all the same");
+    }
+    return s4d_world_agree(t->world, &err);
+}
+
 static int list_backends(void)
 {
     for (int i = 0; i < S4D_BACKENDS; i++) {
@@ -110,6 +145,8 @@ static int run(struct s4d_world *world, int argc, char **argv)
     t.backend = s4d_backend_of(rc == 0 ? c.backend : 0);
     if (rc == 0 && code == 0)
         code = c.list_backends ? list_backends() : s4d_train_prepare(&t);
+    if (rc == 0 && code == 0 && c.preflight && !c.list_backends)
+        code = s4d_train_preflight(&t);
     if (rc == 0 && code == 0 && !c.list_backends)
         code = s4d_train_run(&t);
     s4d_train_clean_up(&t);

@@ -19,10 +19,10 @@
 struct s4d_train_config {
     int backend;
     char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache,
-        *host_class;
+        *host_class, *machine;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
     double timeout_s, group_timeout_s;
-    bool json, check_finite, list_backends, tf32, log_throughput;
+    bool json, check_finite, list_backends, tf32, log_throughput, preflight;
     struct s4d_schedule_options schedule;
 };
 
@@ -62,8 +62,9 @@ struct s4d_train {
     struct s4d_device device;
     struct s4d_executor *executor;
     struct s4d_real_account account;
-    int warmup;     /* of config->iterations, not timed */
-    double start_s; /* of the first iteration */
+    json_t *preflight; /* its record, of rank 0; NULL: not asked for */
+    int warmup;        /* of config->iterations, not timed */
+    double start_s;    /* of the first iteration */
     /* Stages for the watching thread: 0 nothing yet, 1 the device may be asked, 2 and the record
      * may be written, 3 the record has been, or is being, written. */
     _Atomic int stage;
@@ -75,8 +76,9 @@ struct s4d_train {
 
 /* train_run.c: config, world, backend and hooks are set; collective. Each watches the ranks
  * meanwhile. The exit code, the same on all ranks; errors have been printed. */
-int s4d_train_prepare(struct s4d_train *t); /* s4d_train_setup */
-int s4d_train_run(struct s4d_train *t);     /* after prepare: device, iterations, record */
+int s4d_train_prepare(struct s4d_train *t);   /* s4d_train_setup */
+int s4d_train_preflight(struct s4d_train *t); /* --preflight; by itself watched, too */
+int s4d_train_run(struct s4d_train *t);       /* after prepare: device, iterations, record */
 void s4d_train_clean_up(struct s4d_train *t);
 
 /* train_setup.c: workload, program, tokens; on every rank the same, or an error on all. */

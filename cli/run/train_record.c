@@ -271,6 +271,8 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     add_losses(record, t, completed);
     json_object_set_new(record, "completed", json_integer(completed));
     json_object_set_new(record, "interrupted", json_boolean(interrupted));
+    if (t->preflight)
+        json_object_set(record, "preflight", t->preflight);
     json_object_set(record, "provenance", provenance);
     if (t->config->record) /* before standard output, which may block */
         rc = append_record(t->config->record, record, err);

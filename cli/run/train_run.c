@@ -287,5 +287,6 @@ void s4d_train_clean_up(struct s4d_train *t)
     s4d_tokens_close(&t->tokens);
     s4d_program_free(&t->program);
     s4d_workload_free(&t->workload);
+    json_decref(t->preflight);
     free(t->events);
 }

@@ -38,6 +38,8 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
     if (c->gemm_cache && c->gemm_tuning == S4D_TUNING_OFF)
         return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
                         "is of --gemm-tuning cached or full, which is not given");
+    if (c->machine && !c->preflight)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--machine", "is of --preflight, which is not given");
     if (c->save_gradients && c->iterations == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--save-gradients",
                         "--iterations 0 computes no gradients");

@@ -24,4 +24,5 @@ const struct s4d_backend s4d_backend_cuda = {
     .describe = s4d_cuda_describe,
     .completed = s4d_cuda_completed,
     .choices = s4d_cuda_choices,
+    .state = s4d_cuda_state,
 };

@@ -7,6 +7,7 @@
 #ifndef S4D_REAL_CUDA_CUDA_H
 #define S4D_REAL_CUDA_CUDA_H
 
+#include <jansson.h>
 #include <mpi.h>
 
 #include "real/device.h"
@@ -39,6 +40,9 @@ int64_t s4d_cuda_completed(const struct s4d_device *device);
 
 /* How the program's products are multiplied, where that was tuned. */
 const struct s4d_gemm_choices *s4d_cuda_choices(const struct s4d_device *device);
+
+/* s4d_backend's state (real/mpi/backend.h). */
+json_t *s4d_cuda_state(const struct s4d_device *device);
 
 /* Versions of the libraries, in a buffer of its own. */
 const char *s4d_cuda_libraries(void);

@@ -124,7 +124,7 @@ void s4d_cuda_answer(const struct s4d_cuda *c);  /* to ranks that ask who is the
 /* select.c: a GPU of its own for this rank; and the same outcome on all ranks, rc and *err being
  * this rank's. A rank that only gave up because another did has rc -2. */
 int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err);
-enum { S4D_CUDA_NAME = 256 };
+enum { S4D_CUDA_NAME = 256, S4D_CUDA_PCI = 32 };
 int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err); /* "NVIDIA H200" */
 int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err);
 

@@ -10,7 +10,7 @@
 #include "real/cuda/internal.h"
 #include "support/memory.h"
 
-enum { PCI_TEXT = 32 };
+enum { PCI_TEXT = S4D_CUDA_PCI };
 
 static void name_rank(const struct s4d_cuda *c, struct s4d_error *err)
 {

@@ -4,6 +4,7 @@
 #ifndef S4D_REAL_MPI_BACKEND_H
 #define S4D_REAL_MPI_BACKEND_H
 
+#include <jansson.h>
 #include <mpi.h>
 #include <stdbool.h>
 
@@ -40,6 +41,10 @@ struct s4d_backend {
     int64_t (*completed)(const struct s4d_device *device);
     /* How an open device multiplies; NULL: this backend has no choice. */
     const struct s4d_gemm_choices *(*choices)(const struct s4d_device *device);
+    /* What is known now of the device that this rank has open: "name", and what tells one device
+     * from another and how it fares (plots/RECORD.md, provenance.devices). A new object; what
+     * cannot be known is not in it. */
+    json_t *(*state)(const struct s4d_device *device);
 };
 
 enum { S4D_BACKENDS = 2 };
