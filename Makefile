@@ -269,6 +269,7 @@ install: all
 	$(Q)for f in $(wildcard $(BUILD)/scale4d-cuda.so); do \
 	    install -D -m 755 $$f $(DESTDIR)$(PREFIX)/lib/scale4d/$${f##*/} || exit; done
 	$(Q)for f in $(DATA); do install -D -m 644 $$f $(SHARE)/scale4d/$$f || exit; done
+	$(Q)install -D -m 644 -t $(SHARE)/doc/scale4d README.md LICENSE
 	$(Q)for p in $(PROGRAMS); do \
 	    $$p completion bash > $(SHARE)/bash-completion/completions/$${p##*/} || exit; done
 	$(Q)for f in $(wildcard $(BUILD)/man/man1/*.1); do \
@@ -278,7 +279,7 @@ install: all
 uninstall:
 	$(Q)rm -f $(BIN)/scale4d $(BIN)/scale4d-run $(SHARE)/man/man1/scale4d.1 $(SHARE)/man/man1/scale4d-*.1 \
 	    $(SHARE)/bash-completion/completions/scale4d $(SHARE)/bash-completion/completions/scale4d-run
-	$(Q)rm -rf $(SHARE)/scale4d $(DESTDIR)$(PREFIX)/lib/scale4d
+	$(Q)rm -rf $(SHARE)/scale4d $(SHARE)/doc/scale4d $(DESTDIR)$(PREFIX)/lib/scale4d
 
 format:
 	$(Q)clang-format -i $(ALL) $(HEADERS)

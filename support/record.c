@@ -72,9 +72,24 @@ static bool is_secret(const char *variable)
     return false;
 }
 
+/* What Open MPI's launcher tells its processes about themselves: addresses, folders, the job's
+ * number and its key (orte_precondition_transports). It says nothing of a result, and is new in
+ * every job. */
+static bool is_plumbing(const char *variable)
+{
+    static const char *const starts[] = {
+        "OMPI_MCA_orte_",     "OMPI_MCA_ess",          "OMPI_MCA_pmix",
+        "OMPI_MCA_shmem_RUN", "OMPI_MCA_initial_wdir", "OMPI_FILE_LOCATION",
+        "OMPI_ARGV",          "OMPI_COMMAND",          "OMPI_FIRST_RANKS"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (starts_with(variable, starts[i]))
+            return true;
+    return false;
+}
+
 static bool is_recorded(const char *variable, bool reproducible)
 {
-    if (!strchr(variable, '=') || is_secret(variable))
+    if (!strchr(variable, '=') || is_secret(variable) || is_plumbing(variable))
         return false;
     /* Those of launchers are other ones in every job. */
     return starts_with(variable, "SCALE4D_") || starts_with(variable, "OMP_") ||

@@ -70,6 +70,8 @@ static void live(void **state)
     unsetenv("SOURCE_DATE_EPOCH");
     setenv("SLURM_JOB_ID", "17", 1);
     setenv("SLURM_JWT", "secret", 1);
+    setenv("OMPI_MCA_orte_precondition_transports", "3326a253213445a6-03c59af202dfbe11", 1);
+    setenv("OMPI_MCA_btl", "self,vader", 1);
     json_t *p = provenance();
     int year, n = 0;
     const char *time = text_of(p, "time");
@@ -80,6 +82,8 @@ static void live(void **state)
     const json_t *e = json_object_get(p, "environment");
     assert_string_equal(text_of(e, "SLURM_JOB_ID"), "17");
     assert_null(json_object_get(e, "SLURM_JWT"));
+    assert_null(json_object_get(e, "OMPI_MCA_orte_precondition_transports"));
+    assert_string_equal(text_of(e, "OMPI_MCA_btl"), "self,vader");
     assert_null(json_object_get(e, "PATH"));
     json_decref(p);
 }
