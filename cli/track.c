@@ -13,19 +13,14 @@
 static const struct s4d_track_command *const commands[] = {
     &s4d_track_add,
     &s4d_track_list,
+    &s4d_track_show,
     &s4d_track_verdict,
+    &s4d_track_annotate,
+    &s4d_track_export,
+    &s4d_track_prune,
+    &s4d_track_check,
     NULL};
 /* clang-format on */
-
-const struct s4d_option s4d_track_store_option[] = {
-    {.name = "store",
-     .argument = "FILE",
-     .type = S4D_OPT_TEXT,
-     .offset = 0,
-     .help = "where the records are kept (default SCALE4D_STORE, else "
-             "$XDG_DATA_HOME/scale4d/track.sqlite, else below ~/.local/share)"},
-    {.name = NULL},
-};
 
 static void help(FILE *out)
 {

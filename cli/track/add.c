@@ -1,75 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d track add: records into the store. Lines that are wrong are named and left out; the
- * others are added, because a night's other experiments are no worse for it. */
+ * others are added, because a night's other experiments are no worse for it. What is printed as
+ * added is on the disk. */
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/track/track.h"
 #include "support/file.h"
 #include "support/memory.h"
 
-enum { SHOWN = 20 }; /* wrong lines of a call */
+enum {
+    SHOWN = 20,    /* wrong lines of a file */
+    BATCH = 20000, /* records of a transaction */
+    DAY_s = 86400,
+};
 
 static const struct s4d_option_group groups[] = {
     {.title = "Options", .options = s4d_track_store_option}, {.options = NULL}};
 
-struct added {
+struct adding {
+    struct s4d_store *store;
+    const char *name;
     int64_t fresh, known, wrong;
+    int64_t late, behind_s,
+        ahead; /* records older than their series was; the most; of the future */
+    char late_where[512], ahead_where[512];
 };
 
-static int add_line(struct s4d_store *store, const char *line, size_t n, const char *where,
-                    struct added *added, struct s4d_error *err)
+/* Not refused: nights come late, and a clock that is wrong is no reason to lose one. */
+static void look_at_clock(struct adding *a, const char *where)
+{
+    int64_t behind_s = s4d_store_behind_s(a->store);
+    if (behind_s > 0 && a->late++ == 0)
+        snprintf(a->late_where, sizeof a->late_where, "%s", where);
+    if (behind_s > a->behind_s)
+        a->behind_s = behind_s;
+    if (s4d_store_time_s(a->store) > (int64_t)time(NULL) + DAY_s && a->ahead++ == 0)
+        snprintf(a->ahead_where, sizeof a->ahead_where, "%s", where);
+}
+
+static int add_line(struct adding *a, const char *line, size_t n, const char *where,
+                    struct s4d_error *err)
 {
     bool is_new;
-    if (s4d_store_add(store, line, n, where, &is_new, err) == 0) {
-        *(is_new ? &added->fresh : &added->known) += 1;
+    if (s4d_store_add(a->store, line, n, where, &is_new, err) == 0) {
+        *(is_new ? &a->fresh : &a->known) += 1;
+        if (is_new)
+            look_at_clock(a, where);
         return 0;
     }
-    if (err->exit != S4D_EXIT_DATA)
+    if (!s4d_store_refused(a->store))
         return -1;
-    if (++added->wrong <= SHOWN)
+    if (++a->wrong <= SHOWN)
         s4d_error_print(err);
     return 0;
 }
 
-static int add_lines(struct s4d_store *store, const char *file, FILE *in, struct added *added,
-                     struct s4d_error *err)
+static int add_lines(struct adding *a, FILE *in, struct s4d_error *err)
 {
     char *line = NULL, where[512];
     size_t size = 0;
     int rc = 0;
     errno = 0;
-    for (int number = 1; rc == 0; number++) {
+    for (int64_t number = 1; rc == 0; number++) {
         ssize_t n = s4d_file_line(&line, &size, S4D_FILE_MAX, in);
         if (n <= 0)
             break;
-        snprintf(where, sizeof where, "%.490s:%d", file, number);
+        snprintf(where, sizeof where, "%.480s:%" PRId64, a->name, number);
         if (strspn(line, " \t\r\n") < (size_t)n)
-            rc = add_line(store, line, (size_t)n, where, added, err);
+            rc = add_line(a, line, (size_t)n, where, err);
+        if (rc == 0 && number % BATCH == 0 && (rc = s4d_store_commit(a->store, err)) == 0)
+            rc = s4d_store_begin(a->store, err);
     }
     if (rc == 0 && errno == EFBIG)
-        rc = s4d_fail(err, S4D_EXIT_DATA, file,
+        rc = s4d_fail(err, S4D_EXIT_DATA, a->name,
                       "expected lines of at most %d MiB, found a longer one", S4D_FILE_MAX >> 20);
     else if (rc == 0 && ferror(in))
-        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+        rc = s4d_fail(err, S4D_EXIT_DATA, a->name, "cannot be read: %s", strerror(errno));
     free(line);
     return rc;
 }
 
-static int add_file(struct s4d_store *store, const char *file, struct added *added,
-                    struct s4d_error *err)
+static void report(const struct adding *a)
+{
+    if (a->wrong > SHOWN)
+        fprintf(stderr, "scale4d: %s: %" PRId64 " more lines are wrong\n", a->name,
+                a->wrong - SHOWN);
+    if (a->late)
+        s4d_warn("%s: %" PRId64 " added are older than their series' last night was, by up to %.1f "
+                 "days: they come late, or a clock went backwards (%s)",
+                 a->name, a->late, (double)a->behind_s / DAY_s, a->late_where);
+    if (a->ahead)
+        s4d_warn("%s: %" PRId64 " added are of the future: a clock is wrong, theirs or this one's "
+                 "(%s); scale4d track prune --record removes one",
+                 a->name, a->ahead, a->ahead_where);
+    printf("%s: %" PRId64 " added, %" PRId64 " there already, %" PRId64 " wrong\n", a->name,
+           a->fresh, a->known, a->wrong);
+    fflush(stdout);
+}
+
+static int add_file(struct s4d_store *store, const char *file, bool *wrong, struct s4d_error *err)
 {
     bool standard = strcmp(file, "-") == 0;
+    struct adding a = {.store = store, .name = standard ? "standard input" : file};
     FILE *in = standard ? stdin : fopen(file, "r");
     if (!in)
         return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
     int rc = s4d_store_begin(store, err);
     if (rc == 0)
-        rc = add_lines(store, standard ? "standard input" : file, in, added, err);
+        rc = add_lines(&a, in, err);
     if (rc == 0)
         rc = s4d_store_commit(store, err);
+    if (rc == 0)
+        report(&a);
+    *wrong |= a.wrong > 0;
     if (!standard)
         fclose(in);
     return rc;
@@ -78,19 +127,16 @@ static int add_file(struct s4d_store *store, const char *file, struct added *add
 static int add(const char *file, const struct s4d_texts *files, struct s4d_error *err)
 {
     struct s4d_store *store = NULL;
-    struct added added = {0};
+    bool wrong = false;
     if (files->n == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "",
-                        "expected files of records, or - for standard "
-                        "input");
+                        "expected files of records, or - for standard input");
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a full disk, and no end */
     int rc = s4d_store_open(&store, file, S4D_STORE_WRITE, err);
     for (int i = 0; rc == 0 && i < files->n; i++)
-        rc = add_file(store, files->v[i], &added, err);
-    if (rc == 0)
-        printf("# %lld added, %lld there already, %lld wrong  %s\n", (long long)added.fresh,
-               (long long)added.known, (long long)added.wrong, s4d_store_file(store));
+        rc = add_file(store, files->v[i], &wrong, err);
     s4d_store_close(store);
-    return rc ? rc : added.wrong > 0;
+    return rc ? rc : wrong;
 }
 
 static int run(int argc, char **argv)
@@ -101,7 +147,9 @@ static int run(int argc, char **argv)
     int rc = s4d_options_argv(groups,
                               "Adds records, one JSON object a line, as scale4d and scale4d-run "
                               "print them with --json. Arguments: files, or - for standard input. "
-                              "A record that is there already is not added again.",
+                              "A record that is there already is not added again; a line that is "
+                              "wrong is named and left out, the others are added, and the exit "
+                              "status is 65.",
                               argc, argv, &store, &files, &err);
     bool help = rc == 1;
     if (rc == 0)
@@ -112,4 +160,8 @@ static int run(int argc, char **argv)
 }
 
 const struct s4d_track_command s4d_track_add = {
-    .name = "add", .summary = "add records of a night, JSON lines of either program", .run = run};
+    .name = "add",
+    .summary = "add records of a night, JSON lines of either program",
+    .run = run,
+    .options = groups,
+};

@@ -4,6 +4,8 @@
 #ifndef S4D_CLI_TRACK_TRACK_H
 #define S4D_CLI_TRACK_TRACK_H
 
+#include <stdio.h>
+
 #include "plots/track/store.h"
 #include "support/option.h"
 
@@ -11,11 +13,25 @@ struct s4d_track_command {
     const char *name, *summary;
     /* argv[0] is "scale4d track NAME". Returns the exit code; prints its own errors. */
     int (*run)(int argc, char **argv);
+    const struct s4d_option_group *options; /* for completion */
 };
-extern const struct s4d_track_command s4d_track_add, s4d_track_list;
+extern const struct s4d_track_command s4d_track_add, s4d_track_list, s4d_track_show,
+    s4d_track_export, s4d_track_annotate, s4d_track_prune, s4d_track_check;
 extern const struct s4d_track_command s4d_track_verdict;
 
-/* Of every subcommand: --store FILE, into a char *. */
+/* Of every subcommand: --store FILE, into a char * at the beginning of the command's struct. */
 extern const struct s4d_option s4d_track_store_option[];
+
+/* What a user calls a series: its number, or a part of its label that no other has. *at: its place
+ * in the list. 0, or -1 (exit 65). */
+int s4d_track_series(const struct s4d_series_list *list, const char *text, int *at,
+                     struct s4d_error *err);
+/* YYYY-MM-DD, as a day; for struct s4d_option's parse, into an int. */
+int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err);
+/* A name from a record on a terminal: a control character is shown as '?'. */
+void s4d_track_print(const char *text, FILE *out);
+/* A series as JSON: {id, label, host_class, ..., options, nights, records, first, last}. New
+ * reference. */
+json_t *s4d_track_series_json(const struct s4d_series *series);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "plots/track/intake_check.h"
 #include "plots/track/metrics.h"
 #include "plots/track/store.h" /* for: s4d_date_parse */
 #include "support/memory.h"
@@ -110,10 +111,11 @@ static int when(struct s4d_intake *in, const char *where, struct s4d_error *err)
                *night = text_at(in->record, "suite.night");
     struct tm utc = {0};
     const char *end = strptime(time, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    char path[700];
+    char path[512];
     if (!end || *end) {
         snprintf(path, sizeof path, "%.400s: provenance.time", where);
-        return s4d_fail(err, S4D_EXIT_DATA, path, "expected a time, 2026-11-30T04:00:00Z, found %s",
+        return s4d_fail(err, S4D_EXIT_DATA, path,
+                        "expected a UTC time as 2026-11-30T04:00:00Z, found %s",
                         s4d_quote(time).text);
     }
     in->time_s = timegm(&utc);
@@ -126,25 +128,21 @@ static int when(struct s4d_intake *in, const char *where, struct s4d_error *err)
     return 0;
 }
 
-int s4d_intake(struct s4d_intake *in, const char *line, size_t n, const char *where,
-               struct s4d_error *err)
+int64_t s4d_intake_hash(const json_t *record)
 {
-    json_error_t why;
-    *in = (struct s4d_intake){.record = json_loadb(line, n, JSON_REJECT_DUPLICATES, &why)};
-    if (!json_is_object(in->record)) {
-        s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line: %.200s",
-                 in->record ? "this is none" : why.text);
-        s4d_intake_free(in);
-        return -1;
-    }
-    in->kind = text_at(in->record, "kind");
-    if (!*in->kind || when(in, where, err)) {
-        if (!*in->kind)
-            s4d_fail(err, S4D_EXIT_DATA, where, "has no kind: not a record of scale4d");
-        s4d_intake_free(in);
-        return -1;
-    }
+    char *text = canonical(record);
+    int64_t hash = (int64_t)s4d_hash_text(text);
+    free(text);
+    return hash;
+}
+
+/* Of a record that is good: its series and night. */
+static int place(struct s4d_intake *in, const char *where, struct s4d_error *err)
+{
     const char *backend = text_at(in->record, "backend");
+    if (when(in, where, err))
+        return -1;
+    in->kind = text_at(in->record, "kind");
     in->backend = *backend ? backend : "simulated";
     in->workload = text_at(in->record, "workload.name");
     in->grid = text_at(in->record, "grid");
@@ -155,10 +153,18 @@ int s4d_intake(struct s4d_intake *in, const char *line, size_t n, const char *wh
     in->options = options_of(in->record);
     in->environment = environment_of(in->record);
     in->key = key_of(in);
-    char *text = canonical(in->record);
-    in->hash = (int64_t)s4d_hash_text(text);
-    free(text);
+    in->hash = s4d_intake_hash(in->record);
     return 0;
+}
+
+int s4d_intake(struct s4d_intake *in, const char *line, size_t n, const char *where,
+               struct s4d_error *err)
+{
+    *in = (struct s4d_intake){.record = s4d_intake_parse(line, n, where, err)};
+    if (in->record && s4d_intake_check(in->record, where, err) == 0 && place(in, where, err) == 0)
+        return 0;
+    s4d_intake_free(in);
+    return -1;
 }
 
 void s4d_intake_free(struct s4d_intake *in)

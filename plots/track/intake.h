@@ -23,6 +23,8 @@ struct s4d_intake {
 /* where: "file:line". 0; -1 (exit 65): no record, or one that says what cannot be. */
 int s4d_intake(struct s4d_intake *in, const char *line, size_t n, const char *where,
                struct s4d_error *err);
+/* in->hash of a record. */
+int64_t s4d_intake_hash(const json_t *record);
 void s4d_intake_free(struct s4d_intake *in);
 
 #endif

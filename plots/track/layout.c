@@ -4,14 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/track/schema.h"
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
 #include "support/random.h"
 
 static int damaged(struct s4d_store *store, int64_t id, struct s4d_error *err)
 {
-    s4d_fail(err, S4D_EXIT_DATA, store->file, "the store is damaged: layout %lld", (long long)id);
-    return s4d_hint(err, "scale4d track check says what can be read");
+    char how[64];
+    snprintf(how, sizeof how, "layout %lld cannot be read", (long long)id);
+    return s4d_schema_damaged(store->file, how, err);
 }
 
 static void take(void *to, const struct s4d_metric *metric, const char *name, const json_t *numbers,

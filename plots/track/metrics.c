@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/units.h"
+
 /* Least changes worth a word: of a whole iteration and of products 1 %, as Hunter's and Conbench's
  * users set it (assumed); of parts of it, whose noise is larger, more. */
 const struct s4d_metric s4d_metrics[] = {
@@ -66,6 +68,22 @@ const struct s4d_metric *s4d_metric_named(const char *name)
             return m;
     }
     return NULL;
+}
+
+const char *s4d_metric_format(const struct s4d_metric *metric, double value, char *text, int size)
+{
+    static const struct {
+        const char *unit;
+        const char *(*format)(double value, char *text, int size);
+    } rows[] = {{"FLOP/s", s4d_format_flops},
+                {"s", s4d_format_time},
+                {"B/s", s4d_format_bandwidth},
+                {"B", s4d_format_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(metric->unit, rows[i].unit) == 0)
+            return rows[i].format(value, text, size);
+    snprintf(text, (size_t)size, "%.10g", value);
+    return text;
 }
 
 json_t *s4d_at_path(const json_t *record, const char *path)

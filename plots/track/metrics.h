@@ -24,6 +24,9 @@ extern const struct s4d_metric s4d_metrics[];
 /* The row of a metric's full name ("flops_per_s", "busbw_Bps.z-gather"), or NULL. */
 const struct s4d_metric *s4d_metric_named(const char *name);
 
+/* A value of the metric with its unit, "151.3 TFLOP/s": into text of the given size, returned. */
+const char *s4d_metric_format(const struct s4d_metric *metric, double value, char *text, int size);
+
 /* The value at a dotted path, borrowed, or NULL. */
 json_t *s4d_at_path(const json_t *record, const char *path);
 

@@ -3,12 +3,17 @@
  * published never changes; what is new is a row more. */
 #include "plots/track/schema.h"
 
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "support/file.h"
 #include "support/memory.h"
-
-#include <stdlib.h>
 
 static const char *const versions[] = {
     "CREATE TABLE series ("
@@ -37,6 +42,24 @@ static const char *const versions[] = {
 };
 enum { VERSIONS = sizeof versions / sizeof *versions };
 
+int s4d_schema_damaged(const char *file, const char *how, struct s4d_error *err)
+{
+    s4d_fail(err, S4D_EXIT_DATA, file, "the store is damaged: %.300s", how);
+    return s4d_hint(err,
+                    "nothing was written. Save what can be read, into a new store: scale4d track "
+                    "export --store %.200s | scale4d track add --store NEW -, or: sqlite3 %.200s "
+                    ".recover | sqlite3 NEW",
+                    file, file);
+}
+
+static int full(const char *file, struct s4d_error *err)
+{
+    s4d_fail(err, S4D_EXIT_OUTPUT, file, "the disk is full: nothing of this was stored");
+    return s4d_hint(err,
+                    "what was there before is whole; make room, and add the same again: what is "
+                    "there is not added twice");
+}
+
 int s4d_schema_fail(sqlite3 *db, const char *file, struct s4d_error *err)
 {
     int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
@@ -46,23 +69,24 @@ int s4d_schema_fail(sqlite3 *db, const char *file, struct s4d_error *err)
         s4d_fail(err, S4D_EXIT_TIMEOUT, file, "another process is writing it, and did not end");
         return s4d_hint(err, "try again; `fuser %.200s` says who has it open", file);
     case SQLITE_CORRUPT:
-        s4d_fail(err, S4D_EXIT_DATA, file, "the store is damaged: %s", sqlite3_errmsg(db));
-        return s4d_hint(err,
-                        "nothing was written; save what can be read: scale4d track export --store "
-                        "%.200s > records.jsonl, or sqlite3 %.200s .recover | sqlite3 new.sqlite",
-                        file, file);
+        return s4d_schema_damaged(file, sqlite3_errmsg(db), err);
     case SQLITE_NOTADB:
         s4d_fail(err, S4D_EXIT_DATA, file, "is no SQLite database");
         return s4d_hint(err, "nothing was written; --store FILE names another");
     case SQLITE_FULL:
-        s4d_fail(err, S4D_EXIT_OUTPUT, file, "the disk is full: nothing of this was stored");
-        return s4d_hint(err, "make room, and add the same again: what is there already is not "
-                             "added twice");
+        return full(file, err);
+    case SQLITE_IOERR:
+        if (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EFBIG ||
+            sqlite3_system_errno(db) == EDQUOT)
+            return full(file, err);
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "%s: %s", sqlite3_errmsg(db),
+                        strerror(sqlite3_system_errno(db)));
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_IOERR:
-        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", sqlite3_errmsg(db));
+        s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", sqlite3_errmsg(db));
+        return s4d_hint(err,
+                        "the store writes files beside it, too: its folder must take new ones");
     default:
         return s4d_fail(err, S4D_EXIT_BUG, file, "%s", db ? sqlite3_errmsg(db) : "no memory");
     }
@@ -95,53 +119,162 @@ static int migrate(sqlite3 *db, const char *file, struct s4d_error *err)
     return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) ? s4d_schema_fail(db, file, err) : 0;
 }
 
-static int check(sqlite3 *db, const char *file, bool write, struct s4d_error *err)
+/* SELECT of a file that is no database fails here first. */
+static int check(sqlite3 *db, const char *file, bool write, int *version, struct s4d_error *err)
 {
-    int application = 0, version = 0, tables = 0;
+    int application = 0, tables = 0;
     if (number(db, "PRAGMA application_id", &application) ||
-        number(db, "PRAGMA user_version", &version) ||
+        number(db, "PRAGMA user_version", version) ||
         number(db, "SELECT count(*) FROM sqlite_schema", &tables))
         return s4d_schema_fail(db, file, err);
     if (application != S4D_APPLICATION_ID && (tables > 0 || application != 0 || !write)) {
         s4d_fail(err, S4D_EXIT_DATA, file, "is a SQLite database, but no store of scale4d");
         return s4d_hint(err, "nothing was written; --store FILE names another");
     }
-    if (version > VERSIONS) {
+    if (*version > VERSIONS) {
         s4d_fail(err, S4D_EXIT_DATA, file,
                  "expected a store of version %d at most, this is of version %d", VERSIONS,
-                 version);
+                 *version);
         return s4d_hint(err, "a newer scale4d wrote it: use that one; nothing was written");
     }
-    if (version < VERSIONS && !write) {
-        s4d_fail(err, S4D_EXIT_DATA, file, "is of version %d, expected %d", version, VERSIONS);
+    if (*version < VERSIONS && !write) {
+        s4d_fail(err, S4D_EXIT_DATA, file, "is of version %d, expected %d", *version, VERSIONS);
         return s4d_hint(err, "scale4d track add /dev/null brings it up to date");
     }
-    return version < VERSIONS ? migrate(db, file, err) : 0;
+    return 0;
 }
 
+/* Before the first byte is written: that a damage lies elsewhere does not make the store whole.
+ * Large ones would take seconds, and SQLite looks at every page that it uses. */
+static int check_pages(sqlite3 *db, const char *file, struct s4d_error *err)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    sqlite3_stmt *s = NULL;
+    int pages = 0, size = 0;
+    if (number(db, "PRAGMA page_count", &pages) || number(db, "PRAGMA page_size", &size))
+        return s4d_schema_fail(db, file, err);
+    if ((int64_t)pages * size > MOST_BYTES)
+        return 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &s, NULL) ||
+        sqlite3_step(s) != SQLITE_ROW) {
+        sqlite3_finalize(s);
+        return s4d_schema_fail(db, file, err);
+    }
+    const char *found = (const char *)sqlite3_column_text(s, 0);
+    int rc = 0;
+    if (!found || strcmp(found, "ok") != 0)
+        rc = s4d_schema_damaged(file, found ? found : "it cannot be checked", err);
+    sqlite3_finalize(s);
+    return rc;
+}
+
+/* Of this connection. synchronous: what is committed survives the loss of power. */
 static int settings(sqlite3 *db, bool write)
 {
-    return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON;", NULL, NULL,
-                        NULL) ||
-           (write && sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL,
-                                  NULL, NULL));
+    return sqlite3_exec(db,
+                        "PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL;"
+                        "PRAGMA cache_size = -65536;",
+                        NULL, NULL, NULL) ||
+           (!write && sqlite3_exec(db, "PRAGMA query_only = ON; BEGIN", NULL, NULL, NULL));
+}
+
+/* Of a new file, before its first table. Pages of 8 KiB waste less behind records of half a kB. The
+ * change to WAL does not wait for others by itself. */
+static int first_settings(sqlite3 *db, int wait_ms)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    int rc = SQLITE_BUSY;
+    for (int waited_ms = 0; waited_ms <= wait_ms; waited_ms += 10) {
+        rc = sqlite3_exec(db,
+                          "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;"
+                          "PRAGMA journal_mode = WAL;",
+                          NULL, NULL, NULL);
+        if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
+            break;
+        nanosleep(&moment, NULL);
+    }
+    return rc;
+}
+
+static int prepare(sqlite3 *db, const char *file, bool write, int wait_ms, struct s4d_error *err)
+{
+    int version = 0;
+    if (check(db, file, write, &version, err))
+        return -1;
+    if (settings(db, write))
+        return s4d_schema_fail(db, file, err);
+    if (!write)
+        return 0;
+    if (version == VERSIONS)
+        return check_pages(db, file, err);
+    if (version == 0 && first_settings(db, wait_ms))
+        return s4d_schema_fail(db, file, err);
+    return migrate(db, file, err);
+}
+
+/* Reading: what opening it would not say well. */
+static int check_file(const char *file, bool write, struct s4d_error *err)
+{
+    struct stat about;
+    bool there = stat(file, &about) == 0;
+    if (there && S_ISDIR(about.st_mode))
+        return s4d_fail(err, write ? S4D_EXIT_OUTPUT : S4D_EXIT_DATA, file,
+                        "expected a store, this is a folder");
+    if (!there && !write) {
+        s4d_fail(err, S4D_EXIT_DATA, file, "there is no store");
+        return s4d_hint(err, "scale4d track add FILE makes it; --store FILE or SCALE4D_STORE says "
+                             "where it is");
+    }
+    if (!write && access(file, R_OK) != 0)
+        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
+    return there ? 0 : s4d_file_writable(file, err);
+}
+
+/* The name of a file that nobody writes, as SQLite's URI: in a folder that takes no new files a
+ * store is read without those that a writer would need beside it. */
+static char *unwritten(const char *file)
+{
+    char *uri = s4d_malloc(3 * strlen(file) + 40), *to = uri + sprintf(uri, "file:");
+    for (const char *c = file; *c; c++)
+        to += strchr("%?#", *c) ? sprintf(to, "%%%02X", (unsigned char)*c) : sprintf(to, "%c", *c);
+    strcpy(to, "?immutable=1");
+    return uri;
+}
+
+static bool has_log(const char *file)
+{
+    struct stat about;
+    char *log = s4d_asprintf("%s-wal", file);
+    bool has = stat(log, &about) == 0 && about.st_size > 0;
+    free(log);
+    return has;
+}
+
+static int open_file(sqlite3 **db, const char *file, int flags, int wait_ms)
+{
+    int rc = sqlite3_open_v2(file, db, flags, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_extended_result_codes(*db, 1);
+        sqlite3_busy_timeout(*db, wait_ms);
+    }
+    return rc;
 }
 
 int s4d_schema_open(sqlite3 **db, const char *file, bool write, int wait_ms, struct s4d_error *err)
 {
     *db = NULL;
-    if (!write && access(file, F_OK) != 0) {
-        s4d_fail(err, S4D_EXIT_DATA, file, "there is no store");
-        return s4d_hint(err, "scale4d track add FILE makes it; --store FILE or SCALE4D_STORE says "
-                             "where it is");
+    if (check_file(file, write, err))
+        return -1;
+    int rc = open_file(db, file, SQLITE_OPEN_READWRITE | (write ? SQLITE_OPEN_CREATE : 0), wait_ms);
+    rc = rc ? s4d_schema_fail(*db, file, err) : prepare(*db, file, write, wait_ms, err);
+    int why = *db ? sqlite3_errcode(*db) & 0xff : 0;
+    if (rc && !write && (why == SQLITE_CANTOPEN || why == SQLITE_READONLY) && !has_log(file)) {
+        char *uri = unwritten(file);
+        sqlite3_close(*db);
+        rc = open_file(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, wait_ms);
+        rc = rc ? s4d_schema_fail(*db, file, err) : prepare(*db, file, write, wait_ms, err);
+        free(uri);
     }
-    int rc = sqlite3_open_v2(
-        file, db, write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY, NULL);
-    if (rc == SQLITE_OK)
-        sqlite3_busy_timeout(*db, wait_ms);
-    rc = rc ? s4d_schema_fail(*db, file, err) : check(*db, file, write, err);
-    if (rc == 0 && settings(*db, write))
-        rc = s4d_schema_fail(*db, file, err);
     if (rc) {
         sqlite3_close(*db);
         *db = NULL;

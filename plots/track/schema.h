@@ -17,4 +17,7 @@ int s4d_schema_open(sqlite3 **db, const char *file, bool write, int wait_ms, str
 /* What SQLite said last, for people. -1. */
 int s4d_schema_fail(sqlite3 *db, const char *file, struct s4d_error *err);
 
+/* A store that is damaged: what to do. -1. */
+int s4d_schema_damaged(const char *file, const char *how, struct s4d_error *err);
+
 #endif

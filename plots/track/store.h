@@ -55,6 +55,10 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
 /* By how much the record added last is older than its series' last one was: a clock went backwards,
  * or it comes late. At most 0: it is not. */
 int64_t s4d_store_behind_s(const struct s4d_store *store);
+/* Of the record added last: its time, in seconds since 1970; whether the add failed for the record
+ * alone, and the transaction goes on. */
+int64_t s4d_store_time_s(const struct s4d_store *store);
+bool s4d_store_refused(const struct s4d_store *store);
 
 /* --- reading -------------------------------------------------------------------------------- */
 
@@ -63,12 +67,15 @@ struct s4d_series {
     char *host_class, *backend; /* backend: "simulated", "host", "cuda" */
     char *kind;                 /* "train", "simulate", "collective", "rates", ... */
     char *workload, *grid;      /* "" where it has none */
-    char *model_version;        /* of a simulated one, else "" */
+    char *model_version;        /* of a simulated one, else "": measuring does not depend on it */
     char *options;              /* the other inputs: canonical JSON of an object */
     char *label;                /* one line for people, told apart from every other of the list */
     int64_t gpus;               /* 0: it says none */
     int64_t records;
     int nights, first, last; /* how many, and the days of the first and the last */
+    /* Of a simulated one: the series that differs from it in model_version alone and began after it
+     * (the next such), 0: none. It is the same experiment since times were expected to change. */
+    int64_t newer;
 };
 struct s4d_series_list {
     struct s4d_series *v;
@@ -117,17 +124,35 @@ int s4d_store_record(struct s4d_store *store, int64_t record, char **line, struc
  * machine, environment variables but those of job launchers}; new reference. */
 int s4d_store_environment(struct s4d_store *store, int64_t environment, json_t **object,
                           struct s4d_error *err);
-/* Records of a series (0: of all) from a night to another, both included, oldest first: `take`
- * returns 0 to go on; another value ends it and is returned. */
+/* Its name for people: 16 hexadecimal digits of the hash; "" of none. */
+struct s4d_record_hash {
+    char text[17];
+};
+struct s4d_record_hash s4d_store_hash(struct s4d_store *store, int64_t record);
+/* Records of a series, oldest first (0: of all, in the order in which they were added), from a
+ * night to another, both included: `take` returns 0 to go on; another value ends it and is
+ * returned. */
 struct s4d_stored {
     int64_t record, series;
     int day;
     char hash[17]; /* its name for people: 16 hex digits */
     const char *line;
 };
+/* A record that is damaged is taken with line NULL. */
 int s4d_store_records(struct s4d_store *store, int64_t series, int from, int until,
                       int (*take)(void *to, const struct s4d_stored *record), void *to,
                       struct s4d_error *err);
+
+/* The record with that hash, 16 hex digits, or a beginning of them that is only its own, at least
+ * 6. 0; -1 (exit 65). */
+int s4d_store_find(struct s4d_store *store, const char *hash, int64_t *record,
+                   struct s4d_error *err);
+/* Reads every page and every record, and tells each fault in words. 0: none; 1: some; -1. */
+int s4d_store_check(struct s4d_store *store, void (*tell)(void *to, const char *fault), void *to,
+                    int64_t *records, struct s4d_error *err);
+
+/* The error of a store that has faults: how to save what can be read. -1. */
+int s4d_store_damage(const struct s4d_store *store, struct s4d_error *err);
 
 /* --- annotations ---------------------------------------------------------------------------- */
 
@@ -158,5 +183,7 @@ void s4d_annotation_list_free(struct s4d_annotation_list *list);
 int s4d_store_prune(struct s4d_store *store, int64_t series, int day, int64_t *records,
                     struct s4d_error *err);
 int s4d_store_remove(struct s4d_store *store, int64_t record, struct s4d_error *err);
+/* After commit: gives what was freed back to the file system. */
+int s4d_store_shrink(struct s4d_store *store, struct s4d_error *err);
 
 #endif

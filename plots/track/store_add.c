@@ -133,6 +133,7 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
     struct s4d_intake in;
     S4D_ASSERT(store->within, "add without begin");
     store->behind_s = 0;
+    store->refused = true;
     while (n > 0 && strchr(" \t\r\n", line[n - 1]) && line[n - 1])
         n--;
     char *copy = s4d_malloc(n + 1); /* with an end: a line may be a part of something */
@@ -140,6 +141,8 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
     copy[n] = '\0';
     int rc = s4d_intake(&in, copy, n, where, err);
     if (rc == 0) {
+        store->refused = false;
+        store->time_s = in.time_s;
         rc = add(store, &in, copy, n, is_new, err);
         s4d_intake_free(&in);
     }
@@ -150,4 +153,14 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
 int64_t s4d_store_behind_s(const struct s4d_store *store)
 {
     return store->behind_s;
+}
+
+int64_t s4d_store_time_s(const struct s4d_store *store)
+{
+    return store->time_s;
+}
+
+bool s4d_store_refused(const struct s4d_store *store)
+{
+    return store->refused;
 }

@@ -24,7 +24,8 @@ struct s4d_store {
     int n_commits, cap_commits;
     struct s4d_layout *layouts; /* by id, as they were asked for */
     struct s4d_layout *of_last; /* of the record read or added last */
-    int64_t behind_s;
+    int64_t behind_s, time_s;   /* of the record added last */
+    bool refused;
 };
 
 /* *err says what SQLite said of the store, and what to do. -1. */

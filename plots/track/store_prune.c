@@ -36,3 +36,15 @@ int s4d_store_remove(struct s4d_store *store, int64_t record, struct s4d_error *
                         (long long)record);
     return sweep(store, err);
 }
+
+int s4d_store_shrink(struct s4d_store *store, struct s4d_error *err)
+{
+    sqlite3_stmt *s = s4d_store_sql(store, err, "PRAGMA incremental_vacuum", "");
+    int rc = s ? 1 : -1;
+    while (s && (rc = s4d_store_step(store, s, err)) == 1)
+        ;
+    s4d_store_done(s);
+    if (rc == 0) /* of what another process reads now nothing can go yet */
+        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc;
+}

@@ -29,6 +29,29 @@ static struct s4d_series series_of(sqlite3_stmt *s)
     return series;
 }
 
+/* Whether b is a with another model version. The list's order has them together. */
+static bool same_but_model(const struct s4d_series *a, const struct s4d_series *b)
+{
+    return a->gpus == b->gpus && strcmp(a->host_class, b->host_class) == 0 &&
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->kind, b->kind) == 0 &&
+           strcmp(a->workload, b->workload) == 0 && strcmp(a->grid, b->grid) == 0 &&
+           strcmp(a->options, b->options) == 0;
+}
+
+static void find_newer(struct s4d_series_list *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const struct s4d_series *next = NULL;
+        for (int step = -1; step <= 1; step += 2)
+            for (int k = i + step;
+                 k >= 0 && k < list->n && same_but_model(&list->v[i], &list->v[k]); k += step)
+                if (list->v[k].first > list->v[i].first &&
+                    (!next || list->v[k].first < next->first))
+                    next = &list->v[k];
+        list->v[i].newer = next ? next->id : 0;
+    }
+}
+
 int s4d_store_series(struct s4d_store *store, struct s4d_series_list *list, struct s4d_error *err)
 {
     *list = (struct s4d_series_list){0};
@@ -44,6 +67,7 @@ int s4d_store_series(struct s4d_store *store, struct s4d_series_list *list, stru
         s4d_push(list->v, list->n, list->cap, series_of(s));
     s4d_store_done(s);
     s4d_series_labels(list);
+    find_newer(list);
     if (rc < 0)
         s4d_series_list_free(list);
     return rc < 0 ? -1 : 0;

@@ -2,17 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/track/schema.h"
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
+#include "support/quote.h"
 
 int s4d_store_damaged(struct s4d_store *store, int64_t record, struct s4d_error *err)
 {
-    s4d_fail(err, S4D_EXIT_DATA, store->file, "the store is damaged: record %lld",
-             (long long)record);
-    return s4d_hint(err,
-                    "nothing was written; scale4d track check says what can be read, and track "
-                    "export --store %.200s saves it",
-                    store->file);
+    char how[64];
+    snprintf(how, sizeof how, "record %s cannot be read", s4d_store_hash(store, record).text);
+    return s4d_schema_damaged(store->file, how, err);
 }
 
 /* From the columns layout, numbers and text. NULL with *err. */
@@ -67,7 +66,7 @@ int s4d_store_records(struct s4d_store *store, int64_t series, int from, int unt
                                              ">= ?2 AND night <= ?3 ORDER BY night, time, id"
                                            : "SELECT id, series, night, hash, layout, numbers, "
                                              "text FROM record WHERE ?1 = 0 AND night >= ?2 "
-                                             "AND night <= ?3 ORDER BY night, time, id",
+                                             "AND night <= ?3 ORDER BY id",
                                     "iii", series, (int64_t)from, (int64_t)until);
     int rc = s ? 1 : -1, ended = 0;
     while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
@@ -77,14 +76,51 @@ int s4d_store_records(struct s4d_store *store, int64_t series, int from, int unt
         snprintf(r.hash, sizeof r.hash, "%016llx", (unsigned long long)sqlite3_column_int64(s, 3));
         size_t n;
         char *line = line_of(store, s, 4, r.record, &n, err);
-        if (!line) {
-            rc = -1;
-            break;
-        }
         r.line = line;
         ended = take(to, &r);
         free(line);
     }
     s4d_store_done(s);
     return ended ? ended : rc < 0 ? -1 : 0;
+}
+
+int s4d_store_find(struct s4d_store *store, const char *hash, int64_t *record,
+                   struct s4d_error *err)
+{
+    size_t n = strlen(hash);
+    char low[17] = "0000000000000000", high[17] = "ffffffffffffffff";
+    if (n < 6 || n > 16 || strspn(hash, "0123456789abcdef") != n) {
+        s4d_fail(err, S4D_EXIT_DATA, "",
+                 "expected a record's hash, 6 to 16 hexadecimal digits, found %s",
+                 s4d_quote(hash).text);
+        return s4d_hint(err, "scale4d track show SERIES lists them");
+    }
+    memcpy(low, hash, n);
+    memcpy(high, hash, n);
+    /* Half of the hashes are negative; those of one beginning are so together. */
+    sqlite3_stmt *s =
+        s4d_store_sql(store, err, "SELECT id FROM record WHERE hash >= ? AND hash <= ? LIMIT 2",
+                      "ii", (int64_t)strtoull(low, NULL, 16), (int64_t)strtoull(high, NULL, 16));
+    int n_found = 0, rc = s ? 1 : -1;
+    while (s && (rc = s4d_store_step(store, s, err)) == 1) {
+        *record = sqlite3_column_int64(s, 0);
+        n_found++;
+    }
+    s4d_store_done(s);
+    if (rc < 0 || n_found == 1)
+        return rc < 0 ? -1 : 0;
+    return s4d_fail(err, S4D_EXIT_DATA, store->file, "%s has the hash %s",
+                    n_found ? "more than one record" : "no record", hash);
+}
+
+struct s4d_record_hash s4d_store_hash(struct s4d_store *store, int64_t record)
+{
+    struct s4d_record_hash hash = {""};
+    sqlite3_stmt *s =
+        s4d_store_sql(store, NULL, "SELECT hash FROM record WHERE id = ?", "i", record);
+    if (s && s4d_store_step(store, s, NULL) == 1)
+        snprintf(hash.text, sizeof hash.text, "%016llx",
+                 (unsigned long long)sqlite3_column_int64(s, 0));
+    s4d_store_done(s);
+    return hash;
 }
