@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/track/cause.h"
 #include "cli/track/track.h"
 #include "plots/track/verdict.h"
 #include "support/quote.h"
@@ -18,7 +19,8 @@ struct config {
         char *references;
         int window, retired, permutations, seed;
         double p, magnitude, deviation;
-        bool missing_fails, json;
+        bool missing_fails, no_cause, json;
+        char *machine;
     } own;
 };
 
@@ -109,6 +111,16 @@ static const struct s4d_option options[] = {
      .max = 36500,
      .offset = FIELD(retired),
      .help = "a series that has not run for so long is not missed any more"},
+    {.name = "machine",
+     .argument = "M",
+     .type = S4D_OPT_TEXT,
+     .offset = FIELD(machine),
+     .help = "what causes are simulated on, where the records do not name it: a name (scale4d "
+             "machines), a .yaml file, or synthetic:...; default: made of the nights' rates"},
+    {.name = "no-cause",
+     .type = S4D_OPT_FLAG,
+     .offset = FIELD(no_cause),
+     .help = "simulate nothing, and do not say what a change is put down to"},
     {.name = "missing-fails",
      .type = S4D_OPT_FLAG,
      .offset = FIELD(missing_fails),
@@ -165,7 +177,12 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
         return -1;
     int rc = s4d_verdict_of(&v, store, &options, err);
     if (rc == 0) {
-        rc = print(&v, config, argc, argv, err);
+        struct s4d_cause_options causes = s4d_cause_defaults();
+        causes.machine = config->own.machine;
+        if (!config->own.no_cause)
+            rc = s4d_causes_find(&v, store, &causes, err);
+        if (rc == 0)
+            rc = print(&v, config, argc, argv, err);
         if (rc == 0)
             rc = v.count[S4D_STANDING_WORSE] > 0 ||
                  (config->own.missing_fails && v.count[S4D_STANDING_MISSING] > 0);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The causes of a verdict's findings, from the store's records and simulation. */
+#ifndef S4D_CLI_TRACK_CAUSE_H
+#define S4D_CLI_TRACK_CAUSE_H
+
+#include "plots/track/verdict.h"
+
+struct s4d_cause_options {
+    const char *machine; /* to simulate measured records on: a name, a file or a line; NULL: made
+                            of the rates */
+    int nights;          /* medians over so many, at most, before and since: 7 */
+    int workers;         /* simulations at once */
+};
+struct s4d_cause_options s4d_cause_defaults(void);
+
+/* Fills `cause` (cli/track/attribution.h) of findings about measured series of kind train that
+ * changed for the worse or the better, or stand out this night; of simulated records that changed;
+ * and of changed rates, where it names the slowest node. One without: nothing to say. 0, or -1: the
+ * store's errors, a machine that is not known (65); what cannot be simulated is said in the cause.
+ */
+int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
+                    const struct s4d_cause_options *options, struct s4d_error *err);
+
+#endif

@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a verdict puts a change down to: nights made by simulation, through the store.
+
+load lib
+
+# Writes the nights of seven clusters into $dir/nights.jsonl: 12 where all is well, then 3 of which
+# each has its own fault. What is trained and what the suite measures is simulated.
+make_nights() {
+    python3 - "$s4d" "$dir/nights.jsonl" <<'END'
+import datetime, json, random, subprocess, sys
+
+s4d, out = sys.argv[1], open(sys.argv[2], "w")
+shape = ["--machine", "dgx-a100", "--grid", "1x2x8x4"]
+job = ["simulate", "--workload", "gpt-5b", "--gpus", "64", "--global-batch", "32",
+       "--micro-batch", "1", "--overlap", "none"]
+calls = {"y": "all_reduce", "z-gather": "all_gather", "z-scatter": "reduce_scatter",
+         "data": "all_reduce"}
+
+
+def run(*arguments):
+    return json.loads(subprocess.run([s4d, *arguments, "--json"], check=True,
+                                     capture_output=True, text=True).stdout)
+
+
+def night(*settings):  # the iteration, and its operations alone
+    setting = [x for s in settings for x in ("--set", s)]
+    rates = [x for s in settings if s.startswith("rates") for x in ("--set", s)]
+    record = run(*job, *shape, *setting)
+    busbw = {stream: run("collective", *shape, *rates, "--op", op, "--axis", stream.split("-")[0],
+                         "-b", "64M", "-e", "64M")["busbw_Bps"] for stream, op in calls.items()}
+    return record, busbw
+
+
+well = night()
+faults = {
+    "gemm": (night("rates.gemm=0.97"), 1, None),
+    "z": (night("rates.z=0.88"), 1, None),
+    "node": (night("devices.n7.gpu*=0.9"), 1, 0.9),
+    "all": (night("rates.gemm=0.97", "rates.z=0.88", "devices.n7.gpu*=0.9"), 1, 0.9),
+    "nobody": (night(), 1.04, None),
+    "norates": (night("rates.z=0.88"), 1, None),
+    "unknown": (night("rates.z=0.88"), 1, None),
+}
+luck = random.Random(7)
+for host, (bad, longer, slow) in faults.items():
+    for day in range(15):
+        (record, busbw), part = (bad, longer) if day >= 12 else (well, 1)
+        date = datetime.date(2026, 11, 1) + datetime.timedelta(day)
+        time_s = record["iteration_time_s"] * part * (1 + luck.gauss(0, 1e-4))
+        train = dict(record, kind="train", backend="cuda", host_class=host,
+                     suite={"name": "test", "experiment": "a", "night": str(date)},
+                     provenance={"time": f"{date}T04:00:00Z", "host": "n010",
+                                 "version": "1", "commit": "c%02d" % (day // 12)},
+                     iteration_time_s=time_s, flops_per_s=record["flops_formula"] / time_s,
+                     samples_s=[time_s * (1 + luck.gauss(0, 1e-3)) for _ in range(5)])
+        train.pop("scenario", None)
+        if host == "unknown":
+            train["workload"] = {"name": "gpt-of-mine", "hash": "0"}
+        if host == "z":
+            train.pop("machine") # as scale4d-run writes it
+        # A slow node's simulation says how fast its products are; the others' are not the slower.
+        rate = well[0]["gemm_flops_per_s"] * (0.97 if day >= 12 and host in ("gemm", "all") else 1)
+        nodes = [{"host": "n%03d" % (10 + i), "ranks": 8, "slowest_rank": 8 * i,
+                  "gemm_flops_per_s": rate * (slow if slow and i == 7 and day >= 12 else 1 - 1e-3 * (i == 3))}
+                 for i in range(8)]
+        rates = {k: v for k, v in train.items() if k in (
+            "backend", "host_class", "suite", "provenance", "workload", "gpus", "grid",
+            "rank_order", "global_batch", "micro_batch", "recompute", "overlap", "precision")}
+        rates.update(kind="rates", busbw_Bps=busbw, nodes=nodes,
+                     gemm_flops_per_s=min(n["gemm_flops_per_s"] for n in nodes))
+        for r in [train] if host == "norates" else [rates, train]:
+            out.write(json.dumps(r) + "\n")
+json.dump({host: bad[0]["iteration_time_s"] / well[0]["iteration_time_s"] * longer - 1
+           for host, (bad, longer, _) in faults.items()}, open(sys.argv[2] + ".changes", "w"))
+END
+}
+
+@test "track verdict: names GEMM -3 %, z -12 % and a slow node, and what nobody explains" {
+    make_nights
+    export SCALE4D_STORE=$dir/store.sqlite
+    "$s4d" track add "$dir/nights.jsonl" > "$dir/added"
+    run "$s4d" track verdict
+    [ "$status" -eq 1 ]
+    echo "$output"
+    "$s4d" track verdict --json > "$dir/verdict.json" || [ $? -eq 1 ]
+    python3 - "$dir/verdict.json" "$dir/nights.jsonl.changes" <<'END'
+import json, sys
+verdict, changes = (json.load(open(f)) for f in sys.argv[1:])
+causes = {}
+for f in verdict["findings"]:
+    if f["cause"] and f["metric"] == "flops_per_s":
+        causes[f["series"]["host_class"]] = f
+assert set(causes) == set(changes), causes.keys()
+for host, f in causes.items():
+    c, longer = f["cause"], changes[host]
+    print(host, c["text"])
+    # The parts are of FLOP/s, which fall as time grows; they sum to the finding's change.
+    assert abs(sum(c["parts"].values()) - c["change"]) < 1e-12
+    assert abs(c["change"] - f["change"]) < 1e-9, (c["change"], f["change"])
+    assert abs(f["change"] - (1 / (1 + longer) - 1)) < 0.002
+    parts = {k: v for k, v in c["parts"].items() if abs(v) >= 0.005} # half a point
+    one = {"gemm": "compute", "z": "z", "node": "slow_node", "nobody": "unexplained",
+           "norates": "z", "unknown": "z"}.get(host)
+    if one:
+        assert set(parts) == {one}, (host, parts)
+        assert abs(parts[one] - f["change"]) < 0.005
+    else:
+        assert set(parts) == {"compute", "z", "slow_node"}, parts
+    assert c["by"] == ("exposed_s" if host in ("norates", "unknown") else "rates")
+    if c["by"] == "rates":
+        rates = {r["of"]: r["change"] for r in c["rates"]}
+        gemm, z = (-0.03 if host in ("gemm", "all") else 0), (-0.12 if host in ("z", "all") else 0)
+        assert abs(rates["gemm"] - gemm) < 0.005 and abs(rates["z-gather"] - z) < 0.005
+        assert abs(rates["z-scatter"] - z) < 0.005 and abs(rates["data"]) < 0.005
+        below = 0.1 if host in ("node", "all") else 0.001
+        assert c["slowest"]["host"] == ("n017" if below == 0.1 else "n013")
+        assert abs(c["slowest"]["below"] - below) < 0.005
+        assert c["simulated"]["machine"] == ("made of the rates" if host == "z" else "dgx-a100")
+assert "no rates" in causes["norates"]["cause"]["note"]
+assert "gpt-of-mine" in causes["unknown"]["cause"]["note"]
+END
+    "$s4d" track verdict > "$dir/text" || [ $? -eq 1 ]
+    grep -q 'GEMM down 3.0 %, node n013 slowest (0.1 % below the others); simulated, of -[0-9.]* %: compute -' "$dir/text"
+    grep -q 'GEMM unchanged, all-gather on z down 12.0 %, reduce-scatter on z down 12.0 %, ' "$dir/text"
+    grep -q 'GEMM unchanged, node n017 slowest (10.0 % below the others); simulated, of .*: slow node -' "$dir/text"
+    grep -q 'by exposed_s, of -[0-9.]* %: z -.*(no rates were measured in these nights)' "$dir/text"
+    "$s4d" track verdict --no-cause > "$dir/text" || [ $? -eq 1 ]
+    ! grep -q 'slowest (' "$dir/text"
+    refuses 65 "no-such-machine" -- track verdict --machine no-such-machine
+}
