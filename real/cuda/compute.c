@@ -110,7 +110,7 @@ static int prepare_table(struct s4d_cuda *c, const union s4d_constants *k, struc
     for (int i = 0; i < c->n_tables; i++)
         if (same_angles(&c->tables[i].c, k))
             return 0;
-    if (S4D_CUDA(err, cudaMalloc, &table.data, bytes))
+    if (s4d_cuda_malloc("angles of rotary positions", bytes, &table.data, err))
         return -1;
     s4d_push(c->tables, c->n_tables, c->cap_tables, table);
     return upload_table(c, k, table.data, err);
@@ -131,7 +131,7 @@ static int prepare(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_e
         return -1;
     c->work.scratch = NULL;
     c->scratch_bytes = 0;
-    if (S4D_CUDA(err, cudaMalloc, &c->work.scratch, (size_t)bytes))
+    if (s4d_cuda_malloc("scratch of kernels", (size_t)bytes, &c->work.scratch, err))
         return -1;
     c->scratch_bytes = bytes;
     return 0;
@@ -171,7 +171,7 @@ int s4d_cuda_compute_open(struct s4d_cuda *c, struct s4d_error *err)
     /* Sums of 16-bit products stay in fp32, those over parts of k too. */
     if (S4D_CUBLAS(err, cublasCreate, &c->cublas) ||
         S4D_CUBLAS(err, cublasSetStream, c->cublas, c->streams[S4D_STREAM_COMPUTE].stream) ||
-        S4D_CUDA(err, cudaMalloc, &c->workspace, WORKSPACE_BYTES) ||
+        s4d_cuda_malloc("cuBLAS's workspace", WORKSPACE_BYTES, &c->workspace, err) ||
         S4D_CUBLAS(err, cublasSetWorkspace, c->cublas, c->workspace, WORKSPACE_BYTES) ||
         S4D_CUBLAS(err, cublasSetMathMode, c->cublas,
                    CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION))

@@ -14,19 +14,62 @@ static int clear(struct s4d_cuda *c, void *memory, size_t bytes, struct s4d_erro
                : 0;
 }
 
+/* What was asked for, and what there is of it. */
+static void name_bytes(struct s4d_error *err, const char *what, size_t bytes, bool known,
+                       size_t free_bytes, size_t total)
+{
+    if (!err)
+        return;
+    s4d_cuda_say(err, "; %s: %.6g MB asked for", what, 1e-6 * (double)bytes);
+    if (known)
+        s4d_cuda_say(err, ", %.6g of %.6g MB free", 1e-6 * (double)free_bytes,
+                     1e-6 * (double)total);
+}
+
+int s4d_cuda_malloc(const char *what, size_t bytes, void **memory, struct s4d_error *err)
+{
+    size_t free_bytes = 0, total = 0;
+    if (!S4D_CUDA(err, cudaMalloc, memory, bytes))
+        return 0;
+    bool known = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess;
+    name_bytes(err, what, bytes, known, free_bytes, total);
+    return s4d_hint(err,
+                    "nvidia-smi shows who has a GPU's memory; a smaller --micro-batch, a larger "
+                    "Gz and --recompute full need less");
+}
+
+int s4d_cuda_malloc_host(const char *what, size_t bytes, void **memory, struct s4d_error *err)
+{
+    if (!S4D_CUDA(err, cudaHostAlloc, memory, bytes, cudaHostAllocDefault))
+        return 0;
+    name_bytes(err, what, bytes, false, 0, 0);
+    return s4d_hint(err,
+                    "pinned memory is the node's own: its ranks may take no more of it together "
+                    "than there is, nor than the batch system's limit");
+}
+
 static int allocate_device(struct s4d_cuda *c, size_t bytes, void **memory, struct s4d_error *err)
 {
     size_t free_bytes = 0, total = 0;
     if (S4D_CUDA(err, cudaMemGetInfo, &free_bytes, &total))
         return -1;
-    if (bytes <= free_bytes && !S4D_CUDA(err, cudaMalloc, memory, bytes))
-        return clear(c, *memory, bytes, err);
-    if (bytes > free_bytes)
-        s4d_fail(err, S4D_EXIT_DEVICE, "GPU memory",
-                 "the plan needs %.3f GB, free are %.3f of %.3f GB", 1e-9 * (double)bytes,
-                 1e-9 * (double)free_bytes, 1e-9 * (double)total);
+    if (bytes <= free_bytes)
+        return s4d_cuda_malloc("the plan's arena", bytes, memory, err) ||
+                       clear(c, *memory, bytes, err)
+                   ? -1
+                   : 0;
+    s4d_fail(err, S4D_EXIT_DEVICE, "GPU memory", "the plan needs %.3f GB, free are %.3f of %.3f GB",
+             1e-9 * (double)bytes, 1e-9 * (double)free_bytes, 1e-9 * (double)total);
     return s4d_hint(err, "a larger Gz shards the weights further; --recompute full, a smaller "
                          "--micro-batch and --overlap with less prefetching need less memory");
+}
+
+/* The arena is the device's as soon as it is there, whatever comes then. */
+static void keep(struct s4d_cuda *c, void *memory, size_t bytes, enum s4d_place place)
+{
+    c->memory[c->n_memory].data = memory;
+    c->memory[c->n_memory].bytes = bytes;
+    c->memory[c->n_memory++].place = place;
 }
 
 int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **memory,
@@ -35,18 +78,15 @@ int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **me
     struct s4d_cuda *c = self;
     size_t size = bytes > 0 ? (size_t)bytes : 1;
     S4D_ASSERT(c->n_memory < 4, "more than four arenas");
-    if (place == S4D_DEVICE) {
-        if (allocate_device(c, size, memory, err))
-            return -1;
-    } else {
-        if (S4D_CUDA(err, cudaHostAlloc, memory, size, cudaHostAllocDefault))
-            return -1;
+    *memory = NULL;
+    int rc = place == S4D_DEVICE
+                 ? allocate_device(c, size, memory, err)
+                 : s4d_cuda_malloc_host("the plan's part in host memory", size, memory, err);
+    if (*memory)
+        keep(c, *memory, size, place);
+    if (!rc && place == S4D_PINNED_HOST)
         memset(*memory, 0, size);
-    }
-    c->memory[c->n_memory].data = *memory;
-    c->memory[c->n_memory].bytes = size;
-    c->memory[c->n_memory++].place = place;
-    return 0;
+    return rc;
 }
 
 /* Rows [i, i + rows) and columns [j, j + cols) of a buffer, between it and the stage. */
@@ -135,9 +175,8 @@ int s4d_cuda_download(void *self, const struct s4d_buffer *from, void *to, struc
 int s4d_cuda_memory_open(struct s4d_cuda *c, struct s4d_error *err)
 {
     void *stage = NULL, *slots = NULL;
-    int rc =
-        S4D_CUDA(err, cudaHostAlloc, &stage, STAGE_BYTES, cudaHostAllocDefault) ||
-        S4D_CUDA(err, cudaHostAlloc, &slots, S4D_CUDA_SLOTS * sizeof(double), cudaHostAllocDefault);
+    int rc = s4d_cuda_malloc_host("room for copies", STAGE_BYTES, &stage, err) ||
+             s4d_cuda_malloc_host("room for reports", S4D_CUDA_SLOTS * sizeof(double), &slots, err);
     c->stage = stage;
     c->slots = slots;
     return rc ? -1 : 0;

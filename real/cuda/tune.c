@@ -114,8 +114,13 @@ static int time_variants(struct s4d_cuda *c, struct s4d_cuda_product p, unsigned
     choice->of = signature_of(c, &p);
     choice->variant = 0;
     for (int v = 0; v < S4D_GEMM_VARIANTS; v++) {
-        if (time_variant(c, &w, &p, v, event, &choice->t_s[v], err))
+        if (time_variant(c, &w, &p, v, event, &choice->t_s[v], err)) {
+            if (err)
+                s4d_cuda_say(err, "; while the product %s, %lld x %lld x %lld, was timed %s",
+                             p.name, (long long)p.m, (long long)p.n, (long long)p.k,
+                             s4d_gemm_variant_names[v]);
             return -1;
+        }
         if (choice->t_s[v] < choice->t_s[choice->variant])
             choice->variant = v;
     }
@@ -157,7 +162,7 @@ static int measure(struct s4d_cuda *c, struct s4d_cuda_product *v, int n,
         most = bytes > most ? bytes : most;
     }
     cudaStream_t stream = c->streams[S4D_STREAM_COMPUTE].stream;
-    int rc = S4D_CUDA(err, cudaMalloc, &memory, (size_t)most) ||
+    int rc = s4d_cuda_malloc("matrices of --gemm-tuning", (size_t)most, &memory, err) ||
              S4D_CUDA(err, cudaMemsetAsync, memory, CONTENTS, (size_t)most, stream) ||
              S4D_CUDA(err, cudaEventCreateWithFlags, &event[0], cudaEventDefault) ||
              S4D_CUDA(err, cudaEventCreateWithFlags, &event[1], cudaEventDefault);

@@ -35,53 +35,15 @@ fails() {
     ends 0 "CUDA 1" -- "$mpirun" -n 2 "$run_double" "${small[@]}"
 }
 
-# words_of CALL: how its library's words begin; none for what is no reason to end a run: versions,
-# what is given back at the end, and the names that are no call.
-words_of() {
-    case $1 in
-    kernel | product | collective | death | join | *GetVersion | *Destroy | cudaFreeHost) ;;
-    cuda*) echo "CUDA: " ;;
-    cublas*) echo "cuBLAS: " ;;
-    nccl*) echo "NCCL: " ;;
-    esac
+@test "double: every place that calls a library fails once, and says rank, host, call and its words" {
+    JOBS=6 tests/double/sites.sh > "$dir/tap" || { grep -v '^ok' "$dir/tap"; false; }
+    [ "$(grep -c '^ok' "$dir/tap")" -ge 80 ]
 }
 
-# each_call NAME COUNT -- OPTION...: the first, a middle and the last of its calls fail, on either
-# rank in turn. How often is asked whether something is done is another number in every run.
-each_call() {
-    local name=$1 count=$2 words at rank
-    words=$(words_of "$name")
-    local calls="1 $(((count + 1) / 2)) $count"
-    case $name in
-    cudaEventQuery | ncclCommGetAsyncError) calls="1 5" ;;
-    cudaFree) calls=1 ;; # the others give back at the end
-    esac
-    [ -n "$words" ] || return 0
-    for at in $(printf '%s\n' $calls | sort -nu); do
-        seen=$((seen + 1))
-        rank=$((seen % 2))
-        [ "$name" = ncclGetUniqueId ] && rank=0
-        fails "$name:$at:$rank" 69 "scale4d: rank $rank ($(hostname))" "$name: $words" "${@:3}" ||
-            return 1
-    done
-}
-
-@test "double: every call that fails is named, with rank, host and the library's words" {
-    local name count seen=0
-    S4D_DOUBLE_CALLS=$dir/calls ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}"
-    [ "$(wc -l < "$dir/calls")" -ge 35 ]
-    while read -r name count; do
-        each_call "$name" "$count"
-    done < "$dir/calls"
-    [ "$seen" -ge 50 ]
-}
-
-@test "double: calls of GEMM tuning that fail, on rank 0, which tunes for all" {
+@test "double: a call of GEMM tuning that fails leaves no cache file; one that does not writes it" {
     local tuned=(-- --gemm-tuning full --gemm-cache)
-    fails cudaGetDevice:1:0 69 "rank 0 (" "cudaGetDevice: CUDA: " "${tuned[@]}" "$dir/none"
-    fails cudaGetDeviceProperties:1:0 69 "rank 0 (" "cudaGetDeviceProperties: CUDA: " \
-        "${tuned[@]}" "$dir/none"
     fails cublasGetVersion:1:0 69 "rank 0 (" "cublasGetVersion: cuBLAS: " "${tuned[@]}" "$dir/none"
+    fails product:500:0 69 "rank 0 (" "(cudaErrorLaunchFailure)" "while the product" "${tuned[@]}" "$dir/none"
     [ ! -e "$dir/none" ]
     fails none 0 "${tuned[@]}" "$dir/cache"
     [ "$(grep -vc '^#' "$dir/cache")" -gt 5 ]
