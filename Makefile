@@ -180,6 +180,9 @@ $(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/doub
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
 DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run)
+$(BUILD)/tests/double/nvml/libnvidia-ml.so.1: $(BUILD)/tests/double/nvml/nvml.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(SANITIZER) $(LDFLAGS) -o $@ $^
 $(DOUBLE_PROGRAMS): $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -219,7 +222,7 @@ $(BUILD)/support/record.o: DEFINE = -DS4D_COMMIT='"$(shell cat $(BUILD)/commit)"
 unit-programs: $(UNIT_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 real-programs: $(BUILD)/tests/cuda_kernels $(BUILD)/tests/gpu_kernels \
-    $(if $(CUDA_LACKS),,$(DOUBLE_PROGRAMS)) \
+    $(if $(CUDA_LACKS),,$(DOUBLE_PROGRAMS) $(BUILD)/tests/double/nvml/libnvidia-ml.so.1) \
     $(patsubst tests/real/%.c,$(BUILD)/tests/real_%,$(REAL_TEST))
 unit: $(UNIT_PROGRAMS)
 	@for t in $(UNIT_PROGRAMS); do $$t || exit 1; done

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/devices.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,4 +59,75 @@ const char *s4d_device_words(const json_t *devices, int rank, char *text, size_t
     if (said && n < (int)size)
         snprintf(text + n, size - (size_t)n, ")");
     return text;
+}
+
+/* Of two moments: what a device is, and what was so at either. */
+static json_t *entry_of(const json_t *before, const json_t *after)
+{
+    json_t *entry = json_copy((json_t *)before), *then = json_object_get(after, "now");
+    json_t *now = json_object_get(entry, "now");
+    if (now)
+        json_object_set(entry, "before", now);
+    json_object_del(entry, "now");
+    if (then)
+        json_object_set(entry, "after", then);
+    return entry;
+}
+
+/* Whether all entries have it alike. */
+static bool is_common(const json_t *entries, const char *key, const json_t *value)
+{
+    size_t i;
+    json_t *entry;
+    if (strcmp(key, "rank") == 0 || strcmp(key, "before") == 0 || strcmp(key, "after") == 0)
+        return false;
+    json_array_foreach((json_t *)entries, i, entry)
+    {
+        if (!json_equal(json_object_get(entry, key), value))
+            return false;
+    }
+    return true;
+}
+
+json_t *s4d_devices_provenance(const json_t *before, const json_t *after)
+{
+    json_t *entries = json_array(), *all = json_object(), *entry, *value;
+    size_t i;
+    const char *key;
+    json_array_foreach((json_t *)before, i, entry)
+        json_array_append_new(entries, entry_of(entry, json_array_get(after, i)));
+    json_object_foreach(json_array_get(entries, 0), key, value)
+    {
+        if (is_common(entries, key, value))
+            json_object_set(all, key, value);
+    }
+    json_object_foreach(all, key, value) json_array_foreach(entries, i, entry)
+        json_object_del(entry, key);
+    return json_pack("{s:o, s:o}", "all", all, "ranks", entries);
+}
+
+/* By how much a counter of "now" has grown; 0 where it is not known. */
+static double growth(const json_t *before, const json_t *after, const char *key)
+{
+    const json_t *a = json_object_get(json_object_get(before, "now"), key),
+                 *b = json_object_get(json_object_get(after, "now"), key);
+    return json_is_number(a) && json_is_number(b) ? json_number_value(b) - json_number_value(a) : 0;
+}
+
+void s4d_devices_warn(const json_t *before, const json_t *after)
+{
+    json_t *device;
+    size_t i;
+    json_array_foreach((json_t *)before, i, device)
+    {
+        const json_t *then = json_array_get(after, i);
+        double heat_s = growth(device, then, "throttled_thermal_s"),
+               errors = growth(device, then, "ecc_uncorrected");
+        char words[256];
+        s4d_device_words(before, (int)i, words, sizeof words);
+        if (heat_s >= 0.01)
+            s4d_warn("%s was held back by its temperature for %.2f s of the run", words, heat_s);
+        if (errors > 0)
+            s4d_warn("%s met %.0f memory errors that could not be corrected", words, errors);
+    }
 }

@@ -62,9 +62,10 @@ struct s4d_train {
     struct s4d_device device;
     struct s4d_executor *executor;
     struct s4d_real_account account;
-    json_t *preflight; /* its record, of rank 0; NULL: not asked for */
-    int warmup;        /* of config->iterations, not timed */
-    double start_s;    /* of the first iteration */
+    json_t *devices[2]; /* of all ranks before and after the iterations, of rank 0 */
+    json_t *preflight;  /* its record, of rank 0; NULL: not asked for */
+    int warmup;         /* of config->iterations, not timed */
+    double start_s;     /* of the first iteration */
     /* Stages for the watching thread: 0 nothing yet, 1 the device may be asked, 2 and the record
      * may be written, 3 the record has been, or is being, written. */
     _Atomic int stage;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/run/devices.h"
 #include "cli/run/train.h"
 #include "real/host_class.h"
 #include "schedule/flops.h"
@@ -264,6 +265,9 @@ int s4d_train_report(const struct s4d_train *t, const struct s4d_train_times *ti
     json_t *record = json_pack("{s:s}", "kind", "train");
     json_t *provenance = s4d_provenance(t->argc, t->argv);
     json_object_set_new(provenance, "blas", json_string(t->backend->about()));
+    if (t->devices[0])
+        json_object_set_new(provenance, "devices",
+                            s4d_devices_provenance(t->devices[0], t->devices[1]));
     json_object_set_new(record, "model_version", json_string(s4d_model_version));
     s4d_train_inputs(record, t);
     add_tuning(record, t);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/run/devices.h"
 #include "cli/run/train.h"
 #include "real/finite.h"
 #include "real/host/host.h"
@@ -265,8 +266,11 @@ int s4d_train_run(struct s4d_train *t)
         code = s4d_world_agree(t->world, open_device(t, &err) ? &err : NULL);
     }
     if (!code) {
+        t->devices[0] = s4d_devices_gather(t->world, t->backend->state(&t->device));
         print_start(t);
         iterate(t);
+        t->devices[1] = s4d_devices_gather(t->world, t->backend->state(&t->device));
+        s4d_devices_warn(t->devices[0], t->devices[1]);
         code = finish(t);
     }
     s4d_watch_stop();
@@ -287,6 +291,8 @@ void s4d_train_clean_up(struct s4d_train *t)
     s4d_tokens_close(&t->tokens);
     s4d_program_free(&t->program);
     s4d_workload_free(&t->workload);
+    json_decref(t->devices[0]);
+    json_decref(t->devices[1]);
     json_decref(t->preflight);
     free(t->events);
 }

@@ -260,14 +260,34 @@ const struct s4d_gemm_choices *s4d_cuda_choices(const struct s4d_device *device)
     return &((const struct s4d_cuda *)device->self)->choices;
 }
 
+/* "12.8", or that it is not known and the library's words. */
+static const char *cuda_version(char *text, size_t size)
+{
+    struct s4d_error err;
+    int v = 0;
+    if (S4D_CUDA(&err, cudaRuntimeGetVersion, &v))
+        snprintf(text, size, "unknown (%.*s: %.120s)", 40, err.where, err.text);
+    else
+        snprintf(text, size, "%d.%d", v / 1000, v % 1000 / 10);
+    return text;
+}
+
+static const char *nccl_version(char *text, size_t size)
+{
+    struct s4d_error err;
+    int v = 0;
+    if (S4D_NCCL(&err, NULL, ncclGetVersion, &v))
+        snprintf(text, size, "unknown (%.*s: %.120s)", 40, err.where, err.text);
+    else
+        snprintf(text, size, "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
+    return text;
+}
+
 const char *s4d_cuda_libraries(void)
 {
-    static char text[128];
-    int runtime = 0, nccl = 0;
-    cudaRuntimeGetVersion(&runtime);
-    ncclGetVersion(&nccl);
-    snprintf(text, sizeof text, "CUDA %d.%d, NCCL %d.%d.%d, cuBLAS %d.%d", runtime / 1000,
-             runtime % 1000 / 10, nccl / 10000, nccl % 10000 / 100, nccl % 100, CUBLAS_VER_MAJOR,
-             CUBLAS_VER_MINOR);
+    static char text[512];
+    char cuda[200], nccl[200];
+    snprintf(text, sizeof text, "CUDA %s, NCCL %s, cuBLAS %d.%d", cuda_version(cuda, sizeof cuda),
+             nccl_version(nccl, sizeof nccl), CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR);
     return text;
 }

@@ -37,11 +37,15 @@ struct s4d_cuda_at {
 
 enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
 
+enum { S4D_CUDA_NAME = 256, S4D_CUDA_PCI = 32 }; /* bytes of these texts */
+
 struct s4d_cuda {
     const struct s4d_program *program;
     struct s4d_cuda_options options;
     struct s4d_device *device;
     int rank, size;
+    char name[S4D_CUDA_NAME], pci[S4D_CUDA_PCI]; /* of the GPU; its address on the node's bus */
+    int64_t device_bytes;                        /* of its memory */
     struct s4d_position position;
     struct s4d_cuda_stream streams[S4D_STREAMS];
     cudaStream_t transfer; /* of uploads and downloads */
@@ -127,7 +131,6 @@ void s4d_cuda_answer(const struct s4d_cuda *c);  /* to ranks that ask who is the
 /* select.c: a GPU of its own for this rank; and the same outcome on all ranks, rc and *err being
  * this rank's. A rank that only gave up because another did has rc -2. */
 int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err);
-enum { S4D_CUDA_NAME = 256, S4D_CUDA_PCI = 32 };
 int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err); /* "NVIDIA H200" */
 int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err);
 

@@ -73,17 +73,21 @@ int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err)
 }
 
 /* This rank's GPU, and its address on the node's bus. */
-static int choose(int local_rank, char *pci, struct s4d_error *err)
+static int choose(struct s4d_cuda *c, int local_rank, struct s4d_error *err)
 {
+    struct cudaDeviceProp properties;
     int count = 0;
     if (err)
         err->text[0] = '\0';
     if (count_gpus(&count, err))
         return -1;
-    return S4D_CUDA(err, cudaSetDevice, local_rank % count) ||
-                   S4D_CUDA(err, cudaDeviceGetPCIBusId, pci, PCI_TEXT, local_rank % count)
-               ? -1
-               : 0;
+    if (S4D_CUDA(err, cudaSetDevice, local_rank % count) ||
+        S4D_CUDA(err, cudaDeviceGetPCIBusId, c->pci, PCI_TEXT, local_rank % count) ||
+        S4D_CUDA(err, cudaGetDeviceProperties, &properties, local_rank % count))
+        return -1;
+    snprintf(c->name, sizeof c->name, "%.255s", properties.name);
+    c->device_bytes = (int64_t)properties.totalGlobalMem;
+    return 0;
 }
 
 /* No two ranks of a node on one GPU: NCCL cannot, and memory is planned for one. */
@@ -103,14 +107,13 @@ int s4d_cuda_select(struct s4d_cuda *c, struct s4d_error *err)
 {
     MPI_Comm node;
     int local_rank, local_size;
-    char pci[PCI_TEXT] = "";
     MPI_Comm_split_type(c->options.comm, MPI_COMM_TYPE_SHARED, c->rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
     MPI_Comm_size(node, &local_size);
-    int rc = s4d_cuda_agree(c, choose(local_rank, pci, err), err);
+    int rc = s4d_cuda_agree(c, choose(c, local_rank, err), err);
     if (!rc) {
         char *all = s4d_malloc((size_t)local_size * PCI_TEXT);
-        MPI_Allgather(pci, PCI_TEXT, MPI_CHAR, all, PCI_TEXT, MPI_CHAR, node);
+        MPI_Allgather(c->pci, PCI_TEXT, MPI_CHAR, all, PCI_TEXT, MPI_CHAR, node);
         rc = s4d_cuda_agree(c, check_apart(all, local_rank, local_size, err), err);
         free(all);
     }

@@ -18,7 +18,8 @@
  *   S4D_DOUBLE_CALLS=path      at the end rank 0 writes how often each was called
  *   S4D_DOUBLE_SITES=path      at the end every rank writes path.RANK: the address that each call
  *                              returns to, its name, how often; addr2line has the line
- *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB)
+ *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB);
+ *                           S4D_DOUBLE_NAME=text: its name
  *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
  *
  * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);

@@ -37,14 +37,16 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-/* The name alone: all else is 0. */
+/* Name and memory alone: all else is 0. */
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
     S4D_DOUBLE_ENTER("cudaGetDeviceProperties", cudaErrorUnknown);
     if (device != s4d_double_device())
         return cudaErrorInvalidDevice;
     memset(properties, 0, sizeof *properties);
-    snprintf(properties->name, sizeof properties->name, "double of a GPU");
+    const char *name = getenv("S4D_DOUBLE_NAME");
+    snprintf(properties->name, sizeof properties->name, "%s", name ? name : "double of a GPU");
+    properties->totalGlobalMem = (size_t)s4d_double_setting("S4D_DOUBLE_GPU_BYTES", 16LL << 30);
     return cudaSuccess;
 }
 
