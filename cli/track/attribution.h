@@ -41,9 +41,10 @@ void s4d_attribute(struct s4d_attribution *a, const json_t *record, const char *
 /* The change of a metric with this ratio of its iteration time: time itself, or FLOP/s. */
 enum s4d_time_metric { S4D_IS_TIME, S4D_IS_RATE };
 /* {by, change, parts: {compute, x, y, z, data, other, slow_node, unexplained}, rates: [{of, unit,
- * before, after, change}], slowest: {host, rank, below, records, before: {host, below}}, records:
- * {before, after}, simulated: {machine, before_s, after_s}, measured: {before_s, after_s}, note,
- * text}; parts of the metric before the change, which they sum to; what is not known is missing.
+ * before, after, change, error}], slowest: {host, rank, below, records, before: {host, below}},
+ * records: {before, after}, simulated: {machine, before_s, after_s}, measured: {before_s, after_s},
+ * note, text}; parts of the metric before the change, which they sum to; error: the change's
+ * standard error as the records scatter; what is not known is missing.
  * New reference. */
 json_t *s4d_attribution_record(const struct s4d_attribution *a, enum s4d_time_metric metric);
 

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,8 @@
 
 struct s4d_cause_options s4d_cause_defaults(void)
 {
-    return (struct s4d_cause_options){.nights = 7, .workers = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    return (struct s4d_cause_options){
+        .nights = 7, .workers = (int)sysconf(_SC_NPROCESSORS_ONLN), .most = 20};
 }
 
 /* --- records of some nights ------------------------------------------------------------------ */
@@ -219,6 +221,14 @@ static int find(struct s4d_finding *f, const struct s4d_verdict *verdict, struct
     return 0;
 }
 
+static void leave_out(struct s4d_finding *f, int most)
+{
+    char text[80];
+    snprintf(text, sizeof text, "causes were looked for of the first %d findings", most);
+    json_decref(f->cause);
+    f->cause = most > 0 ? json_pack("{s:n, s:s, s:s}", "by", "note", text, "text", text) : NULL;
+}
+
 static int check_machine(const char *name, struct s4d_error *err)
 {
     struct s4d_machine machine;
@@ -235,8 +245,15 @@ int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
 {
     if (check_machine(options->machine, err))
         return -1;
-    for (int i = 0; i < verdict->n; i++)
-        if (is_asked(&verdict->v[i]) && find(&verdict->v[i], verdict, store, options, err))
+    int n = 0;
+    for (int i = 0; i < verdict->n; i++) {
+        struct s4d_finding *f = &verdict->v[i];
+        if (!is_asked(f))
+            continue;
+        if (n++ >= options->most)
+            leave_out(f, options->most);
+        else if (find(f, verdict, store, options, err))
             return -1;
+    }
     return 0;
 }

@@ -10,6 +10,7 @@ struct s4d_cause_options {
                             of the rates */
     int nights;          /* medians over so many, at most, before and since: 7 */
     int workers;         /* simulations at once */
+    int most;            /* findings, the first of the verdict's: 20 */
 };
 struct s4d_cause_options s4d_cause_defaults(void);
 

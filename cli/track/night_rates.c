@@ -17,17 +17,24 @@ static double positive(const json_t *object, const char *key)
     return number > 0 && isfinite(number) ? number : NAN;
 }
 
-/* Of the numbers that are there; NAN: of none. */
-static double median(const double *v, int n)
+/* Of the numbers that are there; of none the median is NAN. */
+static struct s4d_statistics statistics(const double *v, int n)
 {
     double *kept = s4d_malloc((size_t)n * sizeof *kept + 1);
+    struct s4d_statistics s = {.median = NAN};
     int k = 0;
     for (int i = 0; i < n; i++)
         if (isfinite(v[i]))
             kept[k++] = v[i];
-    double value = k > 0 ? s4d_statistics(kept, k).median : NAN;
+    if (k > 0)
+        s = s4d_statistics(kept, k);
     free(kept);
-    return value;
+    return s;
+}
+
+static double median(const double *v, int n)
+{
+    return statistics(v, n).median;
 }
 
 /* Of `n` rates the lowest; *typical: the median of the others, or the only one. -1: fewer than two
@@ -104,14 +111,21 @@ struct s4d_night_rates s4d_night_rates_of(const json_t *record)
     return r;
 }
 
-static double median_at(const struct s4d_night_rates *v, int n, size_t offset)
+static struct s4d_statistics at(const struct s4d_night_rates *v, int n, size_t offset)
 {
     double *of = s4d_malloc((size_t)n * sizeof *of + 1);
     for (int i = 0; i < n; i++)
         memcpy(&of[i], (const char *)&v[i] + offset, sizeof of[i]);
-    double value = median(of, n);
+    struct s4d_statistics s = statistics(of, n);
     free(of);
-    return value;
+    return s;
+}
+
+static void take(const struct s4d_night_rates *v, int n, size_t offset, double *to, double *noise)
+{
+    struct s4d_statistics s = at(v, n, offset);
+    *to = s.median;
+    *noise = s.n > 1 ? s.variation : 0;
 }
 
 static bool same_place(const struct s4d_slowest *a, const struct s4d_slowest *b)
@@ -134,23 +148,23 @@ static struct s4d_slowest vote(const struct s4d_night_rates *v, int n)
         }
     }
     if (best.host[0])
-        best.part = median_at(v, n, offsetof(struct s4d_night_rates, slowest.part));
+        best.part = at(v, n, offsetof(struct s4d_night_rates, slowest.part)).median;
     return best;
 }
 
 struct s4d_night_rates s4d_night_rates_median(const struct s4d_night_rates *v, int n)
 {
     struct s4d_night_rates r = v[n - 1];
-#define MEDIAN(field) median_at(v, n, offsetof(struct s4d_night_rates, field))
+#define FIELD(field) offsetof(struct s4d_night_rates, field)
     r.records = n;
-    r.gemm_flops_per_s = MEDIAN(gemm_flops_per_s);
-    r.gemm_s = MEDIAN(gemm_s);
-    r.attention_s = MEDIAN(attention_s);
-    r.kernels_s = MEDIAN(kernels_s);
+    r.gemm_s = at(v, n, FIELD(gemm_s)).median;
+    take(v, n, FIELD(gemm_flops_per_s), &r.gemm_flops_per_s, &r.noise.gemm);
+    take(v, n, FIELD(attention_s), &r.attention_s, &r.noise.attention);
+    take(v, n, FIELD(kernels_s), &r.kernels_s, &r.noise.kernels);
     for (int s = 0; s < S4D_STREAMS; s++)
-        r.busbw_Bps[s] = median_at(
-            v, n, offsetof(struct s4d_night_rates, busbw_Bps) + (size_t)s * sizeof(double));
-#undef MEDIAN
+        take(v, n, FIELD(busbw_Bps) + (size_t)s * sizeof(double), &r.busbw_Bps[s],
+             &r.noise.busbw[s]);
+#undef FIELD
     r.slowest = vote(v, n);
     return r;
 }

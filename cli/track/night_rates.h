@@ -22,6 +22,11 @@ struct s4d_night_rates {
     double gemm_flops_per_s; /* the median node's (of one node: rank's) without the slowest */
     double gemm_s, attention_s, kernels_s; /* of a rank and iteration, mean over ranks */
     double busbw_Bps[S4D_STREAMS];
+    /* How the records scatter, of their median (support/statistics.h: variation); of one record 0.
+     */
+    struct s4d_rate_noise {
+        double gemm, attention, kernels, busbw[S4D_STREAMS];
+    } noise;
     struct s4d_slowest slowest;
     int nodes, ranks_per_node; /* the most ranks that a node has */
 };

@@ -17,9 +17,9 @@ struct config {
     struct own {
         int night;
         char *references;
-        int window, retired, permutations, seed;
+        int window, retired, permutations, seed, causes;
         double p, magnitude, deviation;
-        bool missing_fails, no_cause, json;
+        bool missing_fails, json;
         char *machine;
     } own;
 };
@@ -117,10 +117,14 @@ static const struct s4d_option options[] = {
      .offset = FIELD(machine),
      .help = "what causes are simulated on, where the records do not name it: a name (scale4d "
              "machines), a .yaml file, or synthetic:...; default: made of the nights' rates"},
-    {.name = "no-cause",
-     .type = S4D_OPT_FLAG,
-     .offset = FIELD(no_cause),
-     .help = "simulate nothing, and do not say what a change is put down to"},
+    {.name = "causes",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .min = 0,
+     .max = 1000000,
+     .offset = FIELD(causes),
+     .help = "of how many findings, the worst first, the causes are looked for; a few simulations "
+             "each"},
     {.name = "missing-fails",
      .type = S4D_OPT_FLAG,
      .offset = FIELD(missing_fails),
@@ -179,8 +183,8 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
     if (rc == 0) {
         struct s4d_cause_options causes = s4d_cause_defaults();
         causes.machine = config->own.machine;
-        if (!config->own.no_cause)
-            rc = s4d_causes_find(&v, store, &causes, err);
+        causes.most = config->own.causes;
+        rc = s4d_causes_find(&v, store, &causes, err);
         if (rc == 0)
             rc = print(&v, config, argc, argv, err);
         if (rc == 0)
@@ -196,6 +200,7 @@ static int run(int argc, char **argv)
 {
     struct s4d_verdict_options defaults = s4d_verdict_defaults();
     struct config config = {.own = {.night = defaults.night,
+                                    .causes = s4d_cause_defaults().most,
                                     .window = defaults.window,
                                     .retired = defaults.retired,
                                     .permutations = defaults.change.permutations,

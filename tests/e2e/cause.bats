@@ -125,7 +125,36 @@ END
     grep -q 'GEMM unchanged, all-gather on z down 12.0 %, reduce-scatter on z down 12.0 %, ' "$dir/text"
     grep -q 'GEMM unchanged, node n017 slowest (10.0 % below the others); simulated, of .*: slow node -' "$dir/text"
     grep -q 'by exposed_s, of -[0-9.]* %: z -.*(no rates were measured in these nights)' "$dir/text"
-    "$s4d" track verdict --no-cause > "$dir/text" || [ $? -eq 1 ]
+    "$s4d" track verdict --causes 0 > "$dir/text" || [ $? -eq 1 ]
     ! grep -q 'slowest (' "$dir/text"
+    "$s4d" track verdict --causes 2 > "$dir/text" || [ $? -eq 1 ]
+    [ "$(grep -c 'slowest (' "$dir/text")" -eq 2 ]
+    grep -q 'causes were looked for of the first 2 findings' "$dir/text"
     refuses 65 "no-such-machine" -- track verdict --machine no-such-machine
+}
+
+@test "track verdict: a simulated record that changed is split by its own exposed_s" {
+    job=(simulate --workload gpt-5b --gpus 64 --grid 1x2x8x4 --global-batch 32 --json)
+    for nic in 50 45; do
+        "$s4d" "${job[@]}" --machine dgx-a100 --set node.nic_bandwidth_Bps=${nic}GB/s
+    done | python3 -c '
+import json, sys
+for day, line in enumerate(sys.stdin):
+    record = json.loads(line)
+    record["provenance"]["time"] = f"2026-11-{10 + day}T04:00:00Z"
+    print(json.dumps(record))' > "$dir/two.jsonl"
+    export SCALE4D_STORE=$dir/simulated.sqlite
+    "$s4d" track add "$dir/two.jsonl" > "$dir/added"
+    "$s4d" track verdict --json > "$dir/verdict.json" || [ $? -eq 1 ]
+    python3 - "$dir"/{verdict.json,two.jsonl} <<'END'
+import json, sys
+finding, = json.load(open(sys.argv[1]))["findings"]
+a, b = (json.loads(line) for line in open(sys.argv[2]))
+cause, longer = finding["cause"], b["iteration_time_s"] / a["iteration_time_s"]
+assert finding["kind"] == "simulated" and cause["by"] == "exposed_s" and "note" not in cause
+assert abs(cause["change"] - (1 / longer - 1)) < 1e-12 and abs(cause["parts"]["unexplained"]) < 1e-9
+for axis in ("compute", "x", "y", "z", "data", "other"):
+    made = (b["exposed_s"][axis] - a["exposed_s"][axis]) / a["iteration_time_s"]
+    assert abs(cause["parts"][axis] + made / longer) < 1e-12, axis
+END
 }

@@ -109,6 +109,9 @@ static void test_rates(void **state)
     assert_int_equal(m.slowest.records, 2);
     near(m.slowest.part, 80.0 / 101, 1e-12);
     near(m.busbw_Bps[S4D_STREAM_X], 7, 0);
+    /* 7, 8, 7: the middle half is 0.5 wide, / 1.349 / 7. */
+    near(m.noise.busbw[S4D_STREAM_X], 0.5 / 1.349 / 7, 1e-12);
+    assert_true(m.noise.gemm == 0 && r[0].noise.gemm == 0);
     /* One node: its slowest rank; ranks that share a processor say nothing. */
     struct s4d_night_rates one =
         rates_of("{'gemm_flops_per_s': 90, 'nodes': [{'host': 'n017', 'ranks': 5}],"
@@ -383,6 +386,15 @@ static void test_words(void **state)
                         "unexplained -0.9 (not simulated: ";
     if (strncmp(text, start, strlen(start)) != 0)
         fail_msg("'%s'", text);
+    json_decref(record);
+    /* Scatter of 20 %, in three records each: 12 % are not more than two of its errors, 1.2533 x 20
+     * % x sqrt(2/3) = 20.5 %. */
+    a.before.records = a.after.records = 3;
+    a.before.noise.busbw[S4D_STREAM_Z_GATHER] = a.after.noise.busbw[S4D_STREAM_Z_GATHER] = 0.2;
+    record = s4d_attribution_record(&a, S4D_IS_RATE);
+    const json_t *rate = json_array_get(json_object_get(record, "rates"), 1);
+    near(json_number_value(json_object_get(rate, "error")), 1.2533 * 0.2 * sqrt(2.0 / 3), 1e-12);
+    assert_null(strstr(json_string_value(json_object_get(record, "text")), "all-gather"));
     json_decref(record);
 }
 
