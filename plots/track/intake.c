@@ -128,14 +128,6 @@ static int when(struct s4d_intake *in, const char *where, struct s4d_error *err)
     return 0;
 }
 
-int64_t s4d_intake_hash(const json_t *record)
-{
-    char *text = canonical(record);
-    int64_t hash = (int64_t)s4d_hash_text(text);
-    free(text);
-    return hash;
-}
-
 /* Of a record that is good: its series and night. */
 static int place(struct s4d_intake *in, const char *where, struct s4d_error *err)
 {

@@ -10,7 +10,7 @@
 
 struct s4d_intake {
     json_t *record;
-    int64_t hash;   /* FNV-1a 64 of its canonical form: keys sorted, no spaces */
+    int64_t hash;   /* of its contents, whatever its spaces and the order of its keys */
     int64_t time_s; /* of provenance.time, since 1970-01-01 */
     int night;      /* the day of suite.night, else of its time */
     /* The series: borrowed from the record or from what is freed with it. */

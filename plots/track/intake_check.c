@@ -76,8 +76,10 @@ static const char *show(const json_t *v, char text[100])
         return "nothing";
     if (json_is_string(v))
         snprintf(text, 100, "the text %s", s4d_quote(json_string_value(v)).text);
-    else if (json_is_number(v))
-        snprintf(text, 100, "%.10g", json_number_value(v));
+    else if (json_is_integer(v))
+        snprintf(text, 100, "%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        snprintf(text, 100, "%.10g", json_real_value(v));
     else
         return names[json_typeof(v)];
     return text;

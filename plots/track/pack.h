@@ -32,17 +32,21 @@ char *s4d_pack_ordinals(const struct s4d_packed *p);
  * the same number in the same place. Fresh memory. */
 char *s4d_pack_shape(const struct s4d_packed *p);
 
-/* The numbers as bytes: of each how many of its low bytes differ from the reference's, in four
- * bits, then those bytes. Fresh memory of *size bytes. */
+/* The numbers as bytes: of each, four bits, then those bytes in which it differs from the
+ * reference's. Four bits of 0 to 8: so many, from the lowest on; of 9 to 13: one to five, from the
+ * fourth on, as in integers and in 32-bit reals. Fresh memory of *size bytes. */
 unsigned char *s4d_numbers_encode(const double *number, const double *reference, int n,
                                   size_t *size);
 /* false: these bytes are not n numbers. */
 bool s4d_numbers_decode(const unsigned char *bytes, size_t size, const double *reference, int n,
                         double *number);
 
-/* zlib's deflate without header, dictionary first. Fresh memory. */
-unsigned char *s4d_deflate(const char *dictionary, size_t n_dictionary, const char *text, size_t n,
-                           size_t *size);
+/* zlib's deflate without header, dictionary first. It is a state that is used again and again: NULL
+ * at first, freed with s4d_deflate_free. Fresh memory. */
+struct s4d_deflater;
+unsigned char *s4d_deflate(struct s4d_deflater **state, const char *dictionary, size_t n_dictionary,
+                           const char *text, size_t n, size_t *size);
+void s4d_deflate_free(struct s4d_deflater *state);
 /* Fresh memory with '\0' behind *n bytes; NULL: damaged, or more than S4D_RECORD_MAX. */
 char *s4d_inflate(const char *dictionary, size_t n_dictionary, const unsigned char *bytes,
                   size_t size, size_t *n);

@@ -16,6 +16,8 @@ static uint64_t bits_of(double v)
     return bits;
 }
 
+enum { SHORT = 3, SHORT_CODE = 8 }; /* low bytes that are left out; the code of none behind them */
+
 unsigned char *s4d_numbers_encode(const double *number, const double *reference, int n,
                                   size_t *size)
 {
@@ -23,10 +25,14 @@ unsigned char *s4d_numbers_encode(const double *number, const double *reference,
     unsigned char *bytes = s4d_calloc(1, head + 8 * (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         uint64_t differs = bits_of(number[i]) ^ bits_of(reference[i]);
-        int count = 0;
-        for (; differs; differs >>= 8, count++)
+        int code = 0;
+        if (differs && (differs & 0xffffff) == 0) {
+            code = SHORT_CODE;
+            differs >>= 8 * SHORT;
+        }
+        for (; differs; differs >>= 8, code++)
             bytes[to++] = (unsigned char)differs;
-        bytes[i / 2] |= (unsigned char)(count << (i % 2 ? 4 : 0));
+        bytes[i / 2] |= (unsigned char)(code << (i % 2 ? 4 : 0));
     }
     *size = to;
     return bytes;
@@ -39,39 +45,62 @@ bool s4d_numbers_decode(const unsigned char *bytes, size_t size, const double *r
     if (size < at)
         return false;
     for (int i = 0; i < n; i++) {
-        int count = bytes[i / 2] >> (i % 2 ? 4 : 0) & 15;
+        int code = bytes[i / 2] >> (i % 2 ? 4 : 0) & 15, low = code > SHORT_CODE ? SHORT : 0,
+            count = code > SHORT_CODE ? code - SHORT_CODE : code;
         uint64_t bits = bits_of(reference[i]);
-        if (count > 8 || size - at < (size_t)count)
+        if (low + count > 8 || size - at < (size_t)count)
             return false;
         for (int k = 0; k < count; k++)
-            bits ^= (uint64_t)bytes[at++] << (8 * k);
+            bits ^= (uint64_t)bytes[at++] << (8 * (low + k));
         memcpy(&number[i], &bits, sizeof bits);
     }
     return at == size;
 }
 
-/* Of records of 2 kB: more memory than this is not looked at. */
-enum { WINDOW_BITS = 15, MEMORY_LEVEL = 6 };
+/* Of records of 2 kB: more memory than this is not looked at, and is cleared for each. */
+enum { LEVEL = 6, WINDOW_BITS = 15, MEMORY_LEVEL = 5 };
 
-unsigned char *s4d_deflate(const char *dictionary, size_t n_dictionary, const char *text, size_t n,
-                           size_t *size)
+struct s4d_deflater {
+    z_stream z;
+};
+
+static z_stream *restart(struct s4d_deflater **state)
 {
-    z_stream z = {0};
-    int rc = deflateInit2(&z, 9, Z_DEFLATED, -WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
-    if (rc == Z_OK)
-        rc = deflateSetDictionary(&z, (const Bytef *)dictionary, (uInt)n_dictionary);
+    int rc;
+    if (!*state) {
+        *state = s4d_calloc(1, sizeof **state);
+        rc = deflateInit2(&(*state)->z, LEVEL, Z_DEFLATED, -WINDOW_BITS, MEMORY_LEVEL,
+                          Z_DEFAULT_STRATEGY);
+    } else {
+        rc = deflateReset(&(*state)->z);
+    }
     S4D_ASSERT(rc == Z_OK, "zlib cannot begin: %d", rc);
-    uLong most = deflateBound(&z, (uLong)n);
+    return &(*state)->z;
+}
+
+unsigned char *s4d_deflate(struct s4d_deflater **state, const char *dictionary, size_t n_dictionary,
+                           const char *text, size_t n, size_t *size)
+{
+    z_stream *z = restart(state);
+    int rc = deflateSetDictionary(z, (const Bytef *)dictionary, (uInt)n_dictionary);
+    S4D_ASSERT(rc == Z_OK, "zlib takes no dictionary: %d", rc);
+    uLong most = deflateBound(z, (uLong)n);
     unsigned char *bytes = s4d_malloc(most + 1);
-    z.next_in = (z_const Bytef *)text;
-    z.avail_in = (uInt)n;
-    z.next_out = bytes;
-    z.avail_out = (uInt)most;
-    rc = deflate(&z, Z_FINISH);
+    z->next_in = (z_const Bytef *)text;
+    z->avail_in = (uInt)n;
+    z->next_out = bytes;
+    z->avail_out = (uInt)most;
+    rc = deflate(z, Z_FINISH);
     S4D_ASSERT(rc == Z_STREAM_END, "zlib says %d", rc);
-    *size = z.total_out;
-    deflateEnd(&z);
+    *size = z->total_out;
     return bytes;
+}
+
+void s4d_deflate_free(struct s4d_deflater *state)
+{
+    if (state)
+        deflateEnd(&state->z);
+    free(state);
 }
 
 char *s4d_inflate(const char *dictionary, size_t n_dictionary, const unsigned char *bytes,

@@ -46,9 +46,9 @@ int s4d_schema_damaged(const char *file, const char *how, struct s4d_error *err)
 {
     s4d_fail(err, S4D_EXIT_DATA, file, "the store is damaged: %.300s", how);
     return s4d_hint(err,
-                    "nothing was written. Save what can be read, into a new store: scale4d track "
-                    "export --store %.200s | scale4d track add --store NEW -, or: sqlite3 %.200s "
-                    ".recover | sqlite3 NEW",
+                    "nothing was written. Save what can be read in a new store: scale4d track "
+                    "export --store %.200s | scale4d track add --store NEW -; more may come back "
+                    "from: sqlite3 %.200s .recover | sqlite3 NEW",
                     file, file);
 }
 
@@ -62,6 +62,7 @@ static int full(const char *file, struct s4d_error *err)
 
 int s4d_schema_fail(sqlite3 *db, const char *file, struct s4d_error *err)
 {
+    int why = errno; /* SQLite does not always keep it */
     int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
     switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -76,11 +77,11 @@ int s4d_schema_fail(sqlite3 *db, const char *file, struct s4d_error *err)
     case SQLITE_FULL:
         return full(file, err);
     case SQLITE_IOERR:
-        if (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EFBIG ||
-            sqlite3_system_errno(db) == EDQUOT)
+        why = sqlite3_system_errno(db) ? sqlite3_system_errno(db) : why;
+        if (why == ENOSPC || why == EDQUOT || why == EFBIG)
             return full(file, err);
-        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "%s: %s", sqlite3_errmsg(db),
-                        strerror(sqlite3_system_errno(db)));
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "%s%s%s", sqlite3_errmsg(db), why ? ": " : "",
+                        why ? strerror(why) : "");
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:

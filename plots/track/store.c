@@ -66,6 +66,7 @@ void s4d_store_close(struct s4d_store *store)
         sqlite3_finalize(store->statement[i].prepared);
     free(store->statement);
     s4d_layouts_forget(store);
+    s4d_deflate_free(store->deflater);
     sqlite3_close(store->db);
     for (int i = 0; i < store->n_commits; i++)
         free(store->commit[i]);

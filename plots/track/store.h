@@ -138,7 +138,8 @@ struct s4d_stored {
     char hash[17]; /* its name for people: 16 hex digits */
     const char *line;
 };
-/* A record that is damaged is taken with line NULL. */
+/* A record that is damaged is taken with line NULL; of all, what lies behind a damaged page is
+ * taken, too, before -1 (exit 65). */
 int s4d_store_records(struct s4d_store *store, int64_t series, int from, int until,
                       int (*take)(void *to, const struct s4d_stored *record), void *to,
                       struct s4d_error *err);

@@ -83,8 +83,8 @@ static int insert(struct s4d_store *store, const struct s4d_intake *in, int64_t 
         size_t n_numbers, n_text;
         unsigned char *numbers =
                           s4d_numbers_encode(p.number, layout->first.number, p.numbers, &n_numbers),
-                      *text =
-                          s4d_deflate(layout->first.text, layout->first.n, p.text, p.n, &n_text);
+                      *text = s4d_deflate(&store->deflater, layout->first.text, layout->first.n,
+                                          p.text, p.n, &n_text);
         rc = s4d_store_run(store, err,
                            "INSERT INTO record (hash, series, night, time, git_commit, "
                            "environment, layout, numbers, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -23,6 +23,7 @@ struct s4d_store {
     char **commit; /* names by id, as they were asked for */
     int n_commits, cap_commits;
     struct s4d_layout *layouts; /* by id, as they were asked for */
+    struct s4d_deflater *deflater;
     struct s4d_layout *of_last; /* of the record read or added last */
     int64_t behind_s, time_s;   /* of the record added last */
     bool refused;

@@ -56,30 +56,74 @@ int s4d_store_environment(struct s4d_store *store, int64_t environment, json_t *
     return rc < 0 ? -1 : 0;
 }
 
+/* The row that a statement with the columns id, series, night, hash, layout, numbers, text is at.
+ */
+static int take_row(struct s4d_store *store, sqlite3_stmt *s,
+                    int (*take)(void *to, const struct s4d_stored *record), void *to)
+{
+    struct s4d_stored r = {.record = sqlite3_column_int64(s, 0),
+                           .series = sqlite3_column_int64(s, 1),
+                           .day = sqlite3_column_int(s, 2)};
+    size_t n;
+    snprintf(r.hash, sizeof r.hash, "%016llx", (unsigned long long)sqlite3_column_int64(s, 3));
+    char *line = line_of(store, s, 4, r.record, &n, NULL);
+    r.line = line;
+    int ended = take(to, &r);
+    free(line);
+    return ended;
+}
+
+/* In the order in which they were added. Where a page of them is damaged, on behind it: *lost
+ * counts how often. */
+static int all_records(struct s4d_store *store, int from, int until,
+                       int (*take)(void *to, const struct s4d_stored *record), void *to,
+                       int64_t *lost, struct s4d_error *err)
+{
+    enum { MOST_LOST = 1000000 }; /* in a row: there is no more */
+    int64_t next = 1, in_a_row = 0;
+    int rc, ended = 0;
+    do {
+        sqlite3_stmt *s =
+            s4d_store_sql(store, err,
+                          "SELECT id, series, night, hash, layout, numbers, text FROM "
+                          "record WHERE id >= ? AND night >= ? AND night <= ? ORDER "
+                          "BY id",
+                          "iii", next, (int64_t)from, (int64_t)until);
+        rc = s ? 1 : -1;
+        while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
+            next = sqlite3_column_int64(s, 0) + 1;
+            in_a_row = 0;
+            ended = take_row(store, s, take, to);
+        }
+        s4d_store_done(s);
+        bool damaged = rc < 0 && (sqlite3_errcode(store->db) & 0xff) == SQLITE_CORRUPT;
+        if (!damaged)
+            break;
+        *lost += in_a_row++ == 0;
+        next++;
+    } while (in_a_row < MOST_LOST);
+    return ended ? ended : in_a_row ? 0 : rc;
+}
+
 int s4d_store_records(struct s4d_store *store, int64_t series, int from, int until,
                       int (*take)(void *to, const struct s4d_stored *record), void *to,
                       struct s4d_error *err)
 {
+    int64_t lost = 0;
+    if (!series) {
+        int rc = all_records(store, from, until, take, to, &lost, err);
+        return rc == 0 && lost
+                   ? s4d_schema_damaged(store->file, "pages of records cannot be read", err)
+                   : rc;
+    }
     sqlite3_stmt *s = s4d_store_sql(store, err,
-                                    series ? "SELECT id, series, night, hash, layout, numbers, "
-                                             "text FROM record WHERE series = ?1 AND night "
-                                             ">= ?2 AND night <= ?3 ORDER BY night, time, id"
-                                           : "SELECT id, series, night, hash, layout, numbers, "
-                                             "text FROM record WHERE ?1 = 0 AND night >= ?2 "
-                                             "AND night <= ?3 ORDER BY id",
+                                    "SELECT id, series, night, hash, layout, numbers, text FROM "
+                                    "record WHERE series = ? AND night >= ? AND night <= ? ORDER "
+                                    "BY night, time, id",
                                     "iii", series, (int64_t)from, (int64_t)until);
     int rc = s ? 1 : -1, ended = 0;
-    while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
-        struct s4d_stored r = {.record = sqlite3_column_int64(s, 0),
-                               .series = sqlite3_column_int64(s, 1),
-                               .day = sqlite3_column_int(s, 2)};
-        snprintf(r.hash, sizeof r.hash, "%016llx", (unsigned long long)sqlite3_column_int64(s, 3));
-        size_t n;
-        char *line = line_of(store, s, 4, r.record, &n, err);
-        r.line = line;
-        ended = take(to, &r);
-        free(line);
-    }
+    while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1)
+        ended = take_row(store, s, take, to);
     s4d_store_done(s);
     return ended ? ended : rc < 0 ? -1 : 0;
 }

@@ -2,8 +2,9 @@
 /* make bench: measures the programs' targets for speed, memory and accuracy, and prints them beside
  * what is aimed at. Nothing passes or fails here: times depend on the machine.
  *
- *   bench [simulate] [tune] [train]   all by default; simulate, tune: whole runs of build/scale4d,
- *                                     start-up included; train: iterations of build/scale4d-run */
+ *   bench [simulate] [tune] [train] [track]
+ *                     all by default; simulate, tune: whole runs of build/scale4d, start-up
+ * included; train: iterations of build/scale4d-run; track: a store of 1,000,000 records */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -325,5 +326,7 @@ int main(int argc, char **argv)
         tuning();
     if (wanted(argc, argv, "train"))
         bench_training();
+    if (wanted(argc, argv, "track"))
+        bench_track();
     return 0;
 }

@@ -18,5 +18,7 @@ double bench_now_s(void);
 
 /* Training by build/scale4d-run: its speed beside PyTorch's, and where its time goes. */
 void bench_training(void);
+/* A store of nightly records: its size, and how long its commands take. */
+void bench_track(void);
 
 #endif
