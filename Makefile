@@ -198,7 +198,7 @@ $(BUILD)/%.o: %.cpp | $(BUILD)/detected
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 $(CFLAGS) $(FLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/test_cause: $(call object,$(addprefix cli/track/,attribution.c attribution_record.c night_rates.c replay.c split.c))
+$(BUILD)/tests/test_cause $(BUILD)/tests/test_attribution: $(call object,$(addprefix cli/track/,attribution.c attribution_record.c night_rates.c replay.c split.c))
 $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libtests.a $(BUILD)/libscale4d.a
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(SANITIZER) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lcmocka

@@ -88,11 +88,15 @@ static int read_workload(struct s4d_workload *w, const json_t *record, struct s4
 /* Nominal: computing and collectives are set to what was measured, these numbers say only how times
  * go with sizes. Assumed: a device moves a byte of memory in the time of 20 FLOPs and a byte over a
  * link in that of 1000, and a message takes 5 us. */
+enum { DEVICES_MOST = 64 }; /* of a node of a machine in a line */
 static int make_machine(struct s4d_machine *m, const struct s4d_night_rates *like, int gpus,
                         struct s4d_error *err)
 {
     double flops_per_s = isfinite(like->gemm_flops_per_s) ? like->gemm_flops_per_s : 1e12;
-    int per_node = like->ranks_per_node > 0 ? like->ranks_per_node : gpus;
+    int per_node =
+        like->ranks_per_node > 0 && like->ranks_per_node < gpus ? like->ranks_per_node : gpus;
+    if (per_node > DEVICES_MOST) /* ranks of a host with many cores: each on the switch */
+        per_node = 1;
     int nodes = (gpus - 1) / per_node + 1;
     char line[400], link[64] = "";
     if (per_node > 1)
