@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/track/replay.h"
 #include "support/memory.h"
 
 const char *const s4d_exposed_names[S4D_EXPOSED] = {"compute", "x", "y", "z", "data", "other"};
@@ -95,12 +94,12 @@ static int simulate(struct s4d_attribution *a, const struct s4d_replay *r, struc
     return 0;
 }
 
-static int by_rates(struct s4d_attribution *a, const json_t *record, const char *machine,
-                    int workers, struct s4d_error *err)
+static int by_rates(struct s4d_attribution *a, const json_t *record,
+                    const struct s4d_replay_options *options, struct s4d_error *err)
 {
     struct s4d_replay replay;
     keep_common(&a->before, &a->after);
-    if (s4d_replay_open(&replay, record, machine, &a->before, workers, err))
+    if (s4d_replay_open(&replay, record, &a->before, options, err))
         return -1;
     int rc = simulate(a, &replay, err);
     s4d_replay_free(&replay);
@@ -127,8 +126,8 @@ static void finish(struct s4d_attribution *a)
     a->part[S4D_SPLIT_UNEXPLAINED] = a->ratio - 1 - sum;
 }
 
-void s4d_attribute(struct s4d_attribution *a, const json_t *record, const char *machine,
-                   int workers)
+void s4d_attribute(struct s4d_attribution *a, const json_t *record,
+                   const struct s4d_replay_options *options)
 {
     struct s4d_error err = {0};
     const char *kind = json_string_value(json_object_get(record, "kind"));
@@ -143,7 +142,7 @@ void s4d_attribute(struct s4d_attribution *a, const json_t *record, const char *
                  a->before.records + a->after.records == 0 ? "in these nights"
                  : a->before.records == 0                  ? "before the change"
                                                            : "since the change");
-    else if (by_rates(a, record, machine, workers, &err) == 0)
+    else if (by_rates(a, record, options, &err) == 0)
         a->by = S4D_BY_RATES;
     else
         snprintf(a->note, sizeof a->note, "not simulated: %.120s%s%.240s", err.where,

@@ -8,7 +8,7 @@
 #ifndef S4D_CLI_TRACK_ATTRIBUTION_H
 #define S4D_CLI_TRACK_ATTRIBUTION_H
 
-#include "cli/track/night_rates.h"
+#include "cli/track/replay.h"
 #include "cli/track/split.h"
 
 enum s4d_attributed_by { S4D_BY_NOTHING, S4D_BY_RATES, S4D_BY_EXPOSED };
@@ -33,10 +33,10 @@ struct s4d_attribution {
 };
 
 /* a has ratio, and before and after or exposed, the rest zero. record: of the series, with all its
- * inputs. machine: NULL, or as s4d_replay_open takes it. Fills what is left: by rates, or with the
+ * inputs. Fills what is left: by rates, or with the
  * reason in `note` by exposed_s, or by nothing. A simulated record's are its own exposed_s. */
-void s4d_attribute(struct s4d_attribution *a, const json_t *record, const char *machine,
-                   int workers);
+void s4d_attribute(struct s4d_attribution *a, const json_t *record,
+                   const struct s4d_replay_options *options);
 
 /* The change of a metric with this ratio of its iteration time: time itself, or FLOP/s. */
 enum s4d_time_metric { S4D_IS_TIME, S4D_IS_RATE };

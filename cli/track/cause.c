@@ -13,10 +13,34 @@
 #include "support/memory.h"
 #include "support/statistics.h"
 
+#define FIELD(name) offsetof(struct s4d_cause_options, name)
+const struct s4d_option s4d_cause_table[] = {
+    {.name = "machine",
+     .argument = "M",
+     .type = S4D_OPT_TEXT,
+     .offset = FIELD(replay.machine),
+     .help = "what causes are simulated on: a name (scale4d machines), a .yaml file, or "
+             "synthetic:...; default: what the record names, else made of the nights' rates"},
+    {.name = "workload",
+     .argument = "FILE",
+     .type = S4D_OPT_LIST,
+     .offset = FIELD(replay.workloads),
+     .help = "a model that the records train and the workloads folder lacks; may be repeated"},
+    {.name = "causes",
+     .argument = "N",
+     .type = S4D_OPT_INT,
+     .min = 0,
+     .max = 1000000,
+     .offset = FIELD(most),
+     .help = "of how many findings, the worst first, the causes are looked for; a few simulations "
+             "each"},
+    {.name = NULL},
+};
+
 struct s4d_cause_options s4d_cause_defaults(void)
 {
     return (struct s4d_cause_options){
-        .nights = 7, .workers = (int)sysconf(_SC_NPROCESSORS_ONLN), .most = 20};
+        .nights = 7, .replay = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN)}, .most = 20};
 }
 
 /* --- records of some nights ------------------------------------------------------------------ */
@@ -211,7 +235,7 @@ static int find(struct s4d_finding *f, const struct s4d_verdict *verdict, struct
         a.ratio =
             metric == S4D_IS_RATE ? change->before / change->after : change->after / change->before;
     json_t *record = json_loads(line, 0, NULL);
-    s4d_attribute(&a, record, o->machine, o->workers);
+    s4d_attribute(&a, record, &o->replay);
     if (change || a.after.records) {
         json_decref(f->cause);
         f->cause = s4d_attribution_record(&a, metric);
@@ -229,12 +253,19 @@ static void leave_out(struct s4d_finding *f, int most)
     f->cause = most > 0 ? json_pack("{s:n, s:s, s:s}", "by", "note", text, "text", text) : NULL;
 }
 
-static int check_machine(const char *name, struct s4d_error *err)
+/* What is named must be there, whether it is needed or not. */
+static int check(const struct s4d_replay_options *o, struct s4d_error *err)
 {
     struct s4d_machine machine;
-    if (!name)
+    struct s4d_workload workload;
+    for (int i = 0; i < o->workloads.n; i++) {
+        if (s4d_workload_load(&workload, o->workloads.v[i], err))
+            return -1;
+        s4d_workload_free(&workload);
+    }
+    if (!o->machine)
         return 0;
-    if (s4d_machine_load(&machine, name, NULL, 0, err))
+    if (s4d_machine_load(&machine, o->machine, NULL, 0, err))
         return -1;
     s4d_machine_free(&machine);
     return 0;
@@ -243,7 +274,7 @@ static int check_machine(const char *name, struct s4d_error *err)
 int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
                     const struct s4d_cause_options *options, struct s4d_error *err)
 {
-    if (check_machine(options->machine, err))
+    if (check(&options->replay, err))
         return -1;
     int n = 0;
     for (int i = 0; i < verdict->n; i++) {

@@ -3,16 +3,17 @@
 #ifndef S4D_CLI_TRACK_CAUSE_H
 #define S4D_CLI_TRACK_CAUSE_H
 
+#include "cli/track/replay.h"
 #include "plots/track/verdict.h"
 
 struct s4d_cause_options {
-    const char *machine; /* to simulate measured records on: a name, a file or a line; NULL: made
-                            of the rates */
-    int nights;          /* medians over so many, at most, before and since: 7 */
-    int workers;         /* simulations at once */
-    int most;            /* findings, the first of the verdict's: 20 */
+    struct s4d_replay_options replay; /* workers: the processors */
+    int nights;                       /* medians over so many, at most, before and since: 7 */
+    int most;                         /* findings, the first of the verdict's: 20 */
 };
 struct s4d_cause_options s4d_cause_defaults(void);
+/* --machine, --workload, --causes: over a struct s4d_cause_options. */
+extern const struct s4d_option s4d_cause_table[];
 
 /* Fills `cause` (cli/track/attribution.h) of findings about measured series of kind train that
  * changed for the worse or the better, or stand out this night; of simulated records that changed;

@@ -69,11 +69,30 @@ static int read_options(struct s4d_simulation *s, const json_t *record, struct s
     return rc;
 }
 
-static int read_workload(struct s4d_workload *w, const json_t *record, struct s4d_error *err)
+/* Of the files the one with the record's model: its name, and where the record says it, content. */
+static bool find_workload(struct s4d_workload *w, const struct s4d_texts *files, const char *name,
+                          const char *hash)
+{
+    struct s4d_error ignored;
+    for (int i = 0; i < files->n; i++) {
+        if (s4d_workload_load(w, files->v[i], &ignored))
+            continue;
+        if (strcmp(w->model.name, name) == 0 && (!hash || strcmp(hash, w->hash) == 0))
+            return true;
+        s4d_workload_free(w);
+    }
+    return false;
+}
+
+static int read_workload(struct s4d_workload *w, const json_t *record,
+                         const struct s4d_texts *files, struct s4d_error *err)
 {
     const json_t *workload = json_object_get(record, "workload");
     const char *name = text_of(workload, "name"), *hash = text_of(workload, "hash");
-    if (s4d_workload_load(w, name ? name : "", err))
+    name = name ? name : "";
+    if (find_workload(w, files, name, hash))
+        return 0;
+    if (s4d_workload_load(w, name, err))
         return -1;
     if (!hash || strcmp(hash, w->hash) == 0)
         return 0;
@@ -230,15 +249,16 @@ static int take_apart(struct s4d_replay *r, struct s4d_error *err)
     return rc;
 }
 
-int s4d_replay_open(struct s4d_replay *r, const json_t *record, const char *machine,
-                    const struct s4d_night_rates *like, int workers, struct s4d_error *err)
+int s4d_replay_open(struct s4d_replay *r, const json_t *record, const struct s4d_night_rates *like,
+                    const struct s4d_replay_options *o, struct s4d_error *err)
 {
     *r = (struct s4d_replay){.made = false};
     r->simulation = (struct s4d_simulation){
-        .machine = &r->machine, .workload = &r->workload, .fold = true, .workers = workers};
-    if (read_options(&r->simulation, record, err) || read_workload(&r->workload, record, err))
+        .machine = &r->machine, .workload = &r->workload, .fold = true, .workers = o->workers};
+    if (read_options(&r->simulation, record, err) ||
+        read_workload(&r->workload, record, &o->workloads, err))
         return -1;
-    if (find_machine(r, record, machine, like, err)) {
+    if (find_machine(r, record, o->machine, like, err)) {
         s4d_workload_free(&r->workload);
         return -1;
     }

@@ -10,6 +10,7 @@
 
 #include "cli/track/night_rates.h"
 #include "sim/simulate.h"
+#include "support/option.h" /* for: struct s4d_texts */
 
 struct s4d_replay {
     struct s4d_machine machine;
@@ -30,12 +31,18 @@ struct s4d_night_state {
     bool slow_is_rank;
 };
 
-/* record: of kind train or simulate. machine: a name, a file or a line; NULL: the record's
- * machine.name, else made of `like`. workers: processes at once. 0 (s4d_replay_free), or -1: a
- * workload or machine that is not known, or has another content than the record's (65), inputs that
- * are missing or do not fit (64, 65). */
-int s4d_replay_open(struct s4d_replay *r, const json_t *record, const char *machine,
-                    const struct s4d_night_rates *like, int workers, struct s4d_error *err);
+struct s4d_replay_options {
+    char *machine; /* a name, a file or a line; NULL: the record's machine.name, else made of
+                            the rates */
+    struct s4d_texts workloads; /* files to look for the record's in, before the workloads folder */
+    int workers;                /* processes at once */
+};
+
+/* record: of kind train or simulate. like: what a machine is made of. 0 (s4d_replay_free), or -1: a
+ * workload or machine that is not known, or a workload of another content than the record's (65),
+ * inputs that are missing or do not fit (64, 65). */
+int s4d_replay_open(struct s4d_replay *r, const json_t *record, const struct s4d_night_rates *like,
+                    const struct s4d_replay_options *options, struct s4d_error *err);
 void s4d_replay_free(struct s4d_replay *r);
 
 /* The state in which the simulation takes for each part alone what was measured; parts that were

@@ -17,11 +17,11 @@ struct config {
     struct own {
         int night;
         char *references;
-        int window, retired, permutations, seed, causes;
+        int window, retired, permutations, seed;
         double p, magnitude, deviation;
         bool missing_fails, json;
-        char *machine;
     } own;
+    struct s4d_cause_options causes;
 };
 
 /* A date, or "today" (UTC; of SOURCE_DATE_EPOCH where that is set). */
@@ -111,20 +111,6 @@ static const struct s4d_option options[] = {
      .max = 36500,
      .offset = FIELD(retired),
      .help = "a series that has not run for so long is not missed any more"},
-    {.name = "machine",
-     .argument = "M",
-     .type = S4D_OPT_TEXT,
-     .offset = FIELD(machine),
-     .help = "what causes are simulated on, where the records do not name it: a name (scale4d "
-             "machines), a .yaml file, or synthetic:...; default: made of the nights' rates"},
-    {.name = "causes",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .min = 0,
-     .max = 1000000,
-     .offset = FIELD(causes),
-     .help = "of how many findings, the worst first, the causes are looked for; a few simulations "
-             "each"},
     {.name = "missing-fails",
      .type = S4D_OPT_FLAG,
      .offset = FIELD(missing_fails),
@@ -138,6 +124,7 @@ static const struct s4d_option options[] = {
 static const struct s4d_option_group groups[] = {
     {.title = "Store", .options = s4d_track_store_option},
     {.title = "Verdict", .options = options, .offset = offsetof(struct config, own)},
+    {.title = "Causes", .options = s4d_cause_table, .offset = offsetof(struct config, causes)},
     {.options = NULL}};
 
 static struct s4d_verdict_options chosen(const struct own *own)
@@ -181,10 +168,7 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
         return -1;
     int rc = s4d_verdict_of(&v, store, &options, err);
     if (rc == 0) {
-        struct s4d_cause_options causes = s4d_cause_defaults();
-        causes.machine = config->own.machine;
-        causes.most = config->own.causes;
-        rc = s4d_causes_find(&v, store, &causes, err);
+        rc = s4d_causes_find(&v, store, &config->causes, err);
         if (rc == 0)
             rc = print(&v, config, argc, argv, err);
         if (rc == 0)
@@ -199,8 +183,8 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
 static int run(int argc, char **argv)
 {
     struct s4d_verdict_options defaults = s4d_verdict_defaults();
-    struct config config = {.own = {.night = defaults.night,
-                                    .causes = s4d_cause_defaults().most,
+    struct config config = {.causes = s4d_cause_defaults(),
+                            .own = {.night = defaults.night,
                                     .window = defaults.window,
                                     .retired = defaults.retired,
                                     .permutations = defaults.change.permutations,

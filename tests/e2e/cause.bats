@@ -130,6 +130,10 @@ END
     "$s4d" track verdict --causes 2 > "$dir/text" || [ $? -eq 1 ]
     [ "$(grep -c 'slowest (' "$dir/text")" -eq 2 ]
     grep -q 'causes were looked for of the first 2 findings' "$dir/text"
+    sed 's/^name: .*/name: gpt-of-mine/' workloads/gpt-5b.yaml > "$dir/mine.yaml"
+    "$s4d" track verdict --workload "$dir/mine.yaml" --machine dgx-a100 > "$dir/text" || [ $? -eq 1 ]
+    grep -q "not simulated: unknown workload 'gpt-of-mine'" "$dir/text" # of another content
+    refuses 65 "none.yaml" -- track verdict --workload "$dir/none.yaml"
     refuses 65 "no-such-machine" -- track verdict --machine no-such-machine
 }
 

@@ -123,7 +123,7 @@ static struct s4d_attribution attributed(const char *text, const char *on, bool 
     if (rates)
         a.before = a.after = some;
     json_t *record = night_json(text);
-    s4d_attribute(&a, record, on, 1);
+    s4d_attribute(&a, record, &(struct s4d_replay_options){.machine = (char *)on, .workers = 1});
     json_decref(record);
     return a;
 }
@@ -157,7 +157,7 @@ static void test_without(void **state)
                NULL, true, "another one now");
     falls_back("{'kind': 'simulate'}", NULL, true, "");
     struct s4d_attribution nothing = {.ratio = NAN};
-    s4d_attribute(&nothing, NULL, NULL, 1);
+    s4d_attribute(&nothing, NULL, &(struct s4d_replay_options){.workers = 1});
     assert_int_equal(nothing.by, S4D_BY_NOTHING);
 }
 
@@ -184,7 +184,7 @@ static void test_mangled(void **state)
             json_object_set(copy, key, bad);
             struct s4d_attribution a = {.ratio = 1.1, .before = s4d_night_rates_of(of_rates)};
             a.after = s4d_night_rates_of(copy);
-            s4d_attribute(&a, record, NULL, 2);
+            s4d_attribute(&a, record, &(struct s4d_replay_options){.workers = 2});
             assert_true(a.by == S4D_BY_RATES || a.note[0]);
             json_t *said = s4d_attribution_record(&a, S4D_IS_TIME);
             assert_non_null(json_object_get(said, "text"));
@@ -198,7 +198,7 @@ static void test_mangled(void **state)
             json_object_set(copy, key, bad);
             struct s4d_attribution a = {.ratio = 1.1};
             a.before = a.after = s4d_night_rates_of(of_rates);
-            s4d_attribute(&a, copy, NULL, 2);
+            s4d_attribute(&a, copy, &(struct s4d_replay_options){.workers = 2});
             assert_true(a.by == S4D_BY_RATES || a.note[0]);
             json_decref(copy);
         }

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "cli/track/attribution.h"
-#include "cli/track/replay.h"
 #include "support/memory.h"
 #include "tests/lib/night_record.h"
 
@@ -75,7 +74,9 @@ static struct change change(const char *machine, const char *text, const struct 
     enum { N = sizeof alone / sizeof *alone };
     struct s4d_night_state states[N];
     double time_s[N];
-    if (s4d_replay_open(&r, record, machine, &c.a.before, 2, &err))
+    if (s4d_replay_open(&r, record, &c.a.before,
+                        &(struct s4d_replay_options){.machine = (char *)machine, .workers = 2},
+                        &err))
         fail_msg("%s: %s (%s)", err.where, err.text, err.hint);
     for (int i = 0; i < N; i++)
         states[i] = state_of(&alone[i]);
@@ -89,7 +90,9 @@ static struct change change(const char *machine, const char *text, const struct 
     c.a.before = measured(&r, &well);
     c.a.after = measured(&r, bad);
     s4d_replay_free(&r);
-    s4d_attribute(&c.a, record, known ? machine : NULL, 2);
+    s4d_attribute(
+        &c.a, record,
+        &(struct s4d_replay_options){.machine = known ? (char *)machine : NULL, .workers = 2});
     json_decref(record);
     double sum = 0;
     for (int i = 0; i < S4D_SPLIT_PARTS; i++)
@@ -176,7 +179,9 @@ static void test_by_hand(void **state)
     struct s4d_error err = {0};
     struct s4d_result result;
     json_t *record = night_json(text);
-    if (s4d_replay_open(&r, record, line, &none, 1, &err) ||
+    if (s4d_replay_open(&r, record, &none,
+                        &(struct s4d_replay_options){.machine = (char *)line, .workers = 1},
+                        &err) ||
         s4d_simulate(&r.simulation, &result, &err))
         fail_msg("%s: %s", err.where, err.text);
     double t_s = result.run.iteration_time_s, x_s = result.run.exposed_s[S4D_STREAM_X];
