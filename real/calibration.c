@@ -86,6 +86,46 @@ int s4d_calibrate_program(struct s4d_calibration *c, struct s4d_probe *probe,
     return 0;
 }
 
+static struct s4d_tensor matrix(enum s4d_type type, int64_t rows, int64_t cols)
+{
+    return (struct s4d_tensor){.type = type, .dims = 2, .shape = {rows, cols}, .stride = {cols, 1}};
+}
+
+/* A program of one product, of another's sizes and types. */
+static int probe_product(struct s4d_calibration *c, struct s4d_probe *probe,
+                         const struct s4d_program *of, const struct s4d_op *shape, int transposes,
+                         int pass, struct s4d_error *err)
+{
+    struct s4d_op op = {.kind = S4D_OP_GEMM, .stream = S4D_STREAM_COMPUTE, .label.name = "probe"};
+    enum s4d_type type[3];
+    for (int i = 0; i < 3; i++) {
+        type[i] = of->tensors[shape->operand[i].tensor].type;
+        op.operand[i] = (struct s4d_operand){i, i == 2 ? S4D_WRITE : S4D_READ};
+    }
+    op.c.gemm = shape->c.gemm;
+    op.c.gemm.beta = 0;
+    op.c.gemm.transpose_a = transposes & 1;
+    op.c.gemm.transpose_b = transposes >> 1 & 1;
+    int64_t m = op.c.gemm.m, n = op.c.gemm.n, k = op.c.gemm.k;
+    struct s4d_tensor tensors[3] = {
+        op.c.gemm.transpose_a ? matrix(type[0], k, m) : matrix(type[0], m, k),
+        op.c.gemm.transpose_b ? matrix(type[1], n, k) : matrix(type[1], k, n),
+        matrix(type[2], m, n)};
+    struct s4d_program program = {.tensors = tensors, .n_tensors = 3, .ops = &op, .n_ops = 1};
+    program.arena_bytes[S4D_DEVICE] = of->arena_bytes[S4D_DEVICE];
+    return s4d_calibrate_program(c, probe, &program, 1u << S4D_CLASS_GEMM, pass, err);
+}
+
+int s4d_calibrate_transposes(struct s4d_calibration *c, struct s4d_probe *probe,
+                             const struct s4d_program *program, int pass, struct s4d_error *err)
+{
+    for (int i = 0; i < program->n_ops; i++)
+        for (int t = 0; t < 4 && program->ops[i].kind == S4D_OP_GEMM; t++)
+            if (probe_product(c, probe, program, &program->ops[i], t, pass, err))
+                return -1;
+    return 0;
+}
+
 /* A program of one op, from a vector to a vector. */
 static int probe_copy(struct s4d_probe *probe, enum s4d_op_kind kind, enum s4d_stream stream,
                       int64_t bytes, struct s4d_calibrated_op *point, struct s4d_error *err)

@@ -29,13 +29,16 @@ struct s4d_calibrated_collective {
 
 struct s4d_calibration {
     enum s4d_type precision;
+    bool tf32;         /* products of f32 are rounded so */
     int ranks, active; /* of this machine; of them compute at a time */
+    int node_ranks;    /* of one node; 0: all ranks */
     struct s4d_calibrated_op *op;
     int n_ops, cap_ops;
     struct s4d_calibrated_collective *collective;
     int n_collectives, cap_collectives;
     struct s4d_probed launch, beside; /* beside: n = 0 where there is one rank */
-    double memory_bytes;              /* of the node */
+    double memory_bytes;              /* of the node; */
+    double device_bytes;              /* of each device that has its own; 0: it has not */
     const char *device, *source;      /* processor's name; command, date, libraries */
 };
 
@@ -51,6 +54,10 @@ struct s4d_calibrated_op s4d_calibration_key(const struct s4d_program *program,
 int s4d_calibrate_program(struct s4d_calibration *c, struct s4d_probe *probe,
                           const struct s4d_program *program, unsigned classes, int pass,
                           struct s4d_error *err);
+/* The shapes of its products that differ from one another, with all four transposes: what the above
+ * leaves out. */
+int s4d_calibrate_transposes(struct s4d_calibration *c, struct s4d_probe *probe,
+                             const struct s4d_program *program, int pass, struct s4d_error *err);
 /* Copies of 4 KiB to `largest` bytes each way (op kind copy), and the launch: one of 4 bytes. */
 int s4d_calibrate_copies(struct s4d_calibration *c, struct s4d_probe *probe, int64_t largest,
                          struct s4d_error *err);
@@ -64,8 +71,8 @@ void s4d_calibration_free(struct s4d_calibration *c);
 /* nccl-tests' bus bandwidth of a collective measured. */
 double s4d_calibrated_bus_Bps(const struct s4d_calibrated_collective *c);
 
-/* One node of as many devices as ranks, links between any two. Needs gemms, kernels and copies, and
- * collectives of more than one rank. 0, or -1 (exit 65): something was not measured. */
+/* Nodes of as many devices as they have ranks, links between any two. Needs gemms, kernels and
+ * copies, and collectives of more than one rank. 0, or -1 (exit 65): something was not measured. */
 int s4d_calibration_machine(const struct s4d_calibration *c, struct s4d_machine *m,
                             struct s4d_error *err);
 /* The same, as the machine's file. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "real/calibration.h"
+#include "real/peak.h"
 #include "support/machine.h"
 #include "support/memory.h"
 
@@ -42,6 +43,16 @@ static char *list_source(const struct s4d_calibration *c, const char *what, int 
     return source;
 }
 
+static int node_ranks(const struct s4d_calibration *c)
+{
+    return c->node_ranks > 0 ? c->node_ranks : c->ranks;
+}
+
+static int nodes(const struct s4d_calibration *c)
+{
+    return c->ranks / node_ranks(c);
+}
+
 static double gemm_rate(const struct s4d_calibration *c, const struct s4d_calibrated_op *op)
 {
     return 2 * (double)op->c.gemm.m * (double)op->c.gemm.n * (double)op->c.gemm.k / work_s(c, op);
@@ -69,10 +80,12 @@ static int make_gemm(const struct s4d_calibration *c, struct s4d_device *d, stru
     t->source = list_source(c, "shapes of the workload", t->n, noisy);
     d->gemm_flops_per_s = measured(c, best, "the best of the shapes below", false);
     d->peak_measured_flops_per_s = measured(c, best, "the best of the shapes below", false);
-    d->peak_flops_per_s =
-        quantity(best, S4D_TAG_ASSUMED,
-                 "nothing is advertised of this processor that is known here: the "
-                 "best matrix product measured");
+    struct s4d_peak peak = s4d_advertised_peak(c->device, c->precision, c->tf32);
+    d->peak_flops_per_s = peak.flops_per_s > 0
+                              ? quantity(peak.flops_per_s, S4D_TAG_SECONDARY, peak.source)
+                              : quantity(best, S4D_TAG_ASSUMED,
+                                         "nothing is advertised of this device that is known here: "
+                                         "the best matrix product measured");
     d->gemm_output_Bps = quantity(INFINITY, S4D_TAG_ASSUMED, "the table of shapes holds it");
     return 0;
 }
@@ -223,15 +236,22 @@ static int make_device(const struct s4d_calibration *c, struct s4d_machine *m,
     snprintf(d->compute_types, sizeof d->compute_types, "%s", s4d_type_names[c->precision]);
     d->launch_s = measured(c, c->launch.t.median, "a copy of 4 bytes", c->launch.noisy);
     d->memory_bytes =
-        measured(c, c->memory_bytes / c->ranks, "a rank's share of the memory", false);
+        c->device_bytes > 0
+            ? measured(c, c->device_bytes, "as the device says", false)
+            : measured(c, c->memory_bytes / node_ranks(c), "a rank's share of the memory", false);
     d->memory_reserve_bytes = quantity(0, S4D_TAG_ASSUMED, "buffers of MPI were not measured");
+    if (c->device_bytes > 0)
+        d->memory_reserve_bytes =
+            quantity(1.5e9, S4D_TAG_ASSUMED, "context, communicators, workspaces: not measured");
     d->rate_beside_in_node =
         alone ? quantity(1, S4D_TAG_ASSUMED, "one rank has no collectives")
               : measured(c, c->beside.t.median,
                          "rate of matrix products beside an all-reduce of all ranks",
                          c->beside.noisy);
     d->rate_beside_across_nodes =
-        quantity(d->rate_beside_in_node.value, S4D_TAG_ASSUMED, "as in the node; there is one");
+        quantity(d->rate_beside_in_node.value, S4D_TAG_ASSUMED,
+                 nodes(c) > 1 ? "as measured beside an all-reduce of all ranks"
+                              : "as in the node; there is one");
     if (make_gemm(c, d, err) || make_memory(c, m, err))
         return -1;
     make_attention(c, d);
@@ -239,35 +259,74 @@ static int make_device(const struct s4d_calibration *c, struct s4d_machine *m,
     return 0;
 }
 
-static void make_node(const struct s4d_calibration *c, struct s4d_machine *m, double link_Bps,
-                      double latency_s)
+/* What collectives get out of links: the best bus bandwidth, and the time of a ring's step from the
+ * smallest all-reduce; of groups in a node, and across nodes. 0: not measured. */
+struct wires {
+    double Bps, step_s, smallest;
+};
+
+static void look_at(struct wires *w, const struct s4d_calibrated_collective *p)
 {
-    struct s4d_node *node = &m->node;
-    char *source = s4d_asprintf("as many as ranks; %s", c->source);
-    node->devices = c->ranks;
+    w->Bps = fmax(w->Bps, s4d_calibrated_bus_Bps(p));
+    if (p->kind == S4D_OP_ALL_REDUCE && (w->smallest == 0 || (double)p->bytes < w->smallest)) {
+        w->smallest = (double)p->bytes;
+        w->step_s = p->probed.t.median / (2 * (p->ranks - 1));
+    }
+}
+
+static void find_wires(const struct s4d_calibration *c, struct wires *in, struct wires *across)
+{
+    *in = *across = (struct wires){0};
+    for (int i = 0; i < c->n_collectives; i++)
+        look_at(c->collective[i].ranks <= node_ranks(c) ? in : across, &c->collective[i]);
+    if (in->Bps == 0) /* one rank a node, or one rank: no link of a node is used */
+        in->Bps = across->Bps > 0 ? across->Bps : 1e9;
+}
+
+static void make_links(const struct s4d_calibration *c, struct s4d_node *node, double link_Bps)
+{
+    int n = node_ranks(c);
+    char *source = s4d_asprintf("as many as ranks of a node; %s", c->source);
+    node->devices = n;
     node->layout = (struct s4d_origin){S4D_TAG_MEASURED, source};
-    node->rank_to_device = s4d_calloc((size_t)c->ranks, sizeof(int));
+    node->rank_to_device = s4d_calloc((size_t)n, sizeof(int));
     node->nic = s4d_calloc(1, sizeof *node->nic);
     node->n_nics = 1;
-    node->link = s4d_calloc((size_t)c->ranks * (size_t)c->ranks + 1, sizeof *node->link);
-    for (int a = 0; a < c->ranks; a++) {
+    node->link = s4d_calloc((size_t)n * (size_t)n + 1, sizeof *node->link);
+    for (int a = 0; a < n; a++) {
         node->rank_to_device[a] = a;
-        for (int b = a + 1; b < c->ranks; b++)
+        for (int b = a + 1; b < n; b++)
             node->link[node->n_links++] = (struct s4d_node_link){
                 .a = a,
                 .b = b,
                 .bricks = 1,
                 .brick_bandwidth_Bps = measured(c, link_Bps, "the best bus bandwidth", false)};
     }
-    node->nic_bandwidth_Bps = quantity(link_Bps, S4D_TAG_ASSUMED, "there is one node: unused");
+}
+
+static void make_node(const struct s4d_calibration *c, struct s4d_machine *m,
+                      const struct wires *in, const struct wires *across)
+{
+    struct s4d_node *node = &m->node;
+    bool one = nodes(c) == 1;
+    make_links(c, node, in->Bps);
+    node->nic_bandwidth_Bps =
+        one ? quantity(in->Bps, S4D_TAG_ASSUMED, "there is one node: unused")
+            : quantity(across->Bps, S4D_TAG_ASSUMED,
+                       "the best bus bandwidth across nodes, as of one port that all devices "
+                       "share: how many ports a node has is not known");
     node->latency_s =
-        measured(c, latency_s, "the smallest all-reduce, by the steps of a ring", false);
+        measured(c, in->step_s, "the smallest all-reduce, by the steps of a ring", false);
     node->compute_units =
-        measured(c, c->active, "processors that the ranks may use, by threads a rank", false);
+        c->device_bytes > 0
+            ? quantity(INFINITY, S4D_TAG_READ, "a device for every rank")
+            : measured(c, c->active, "processors that the ranks may use, by threads a rank", false);
     snprintf(m->fabric.topology, sizeof m->fabric.topology, "single-switch");
-    m->fabric.nodes = 1;
+    m->fabric.nodes = nodes(c);
     m->fabric.nodes_origin = (struct s4d_origin){S4D_TAG_MEASURED, s4d_strdup("this machine")};
-    m->fabric.latency_s = quantity(latency_s, S4D_TAG_ASSUMED, "there is one node: unused");
+    m->fabric.latency_s =
+        one ? quantity(in->step_s, S4D_TAG_ASSUMED, "there is one node: unused")
+            : measured(c, across->step_s, "the smallest all-reduce across nodes, by steps", false);
 }
 
 static int by_ranks_and_bytes(const void *a, const void *b)
@@ -278,8 +337,8 @@ static int by_ranks_and_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static int make_table(const struct s4d_calibration *c, enum s4d_op_kind kind, double link_Bps,
-                      struct s4d_efficiency_table *t, struct s4d_error *err)
+static int make_table(const struct s4d_calibration *c, enum s4d_op_kind kind, double in_Bps,
+                      double across_Bps, struct s4d_efficiency_table *t, struct s4d_error *err)
 {
     int noisy = 0;
     t->row = s4d_calloc((size_t)c->n_collectives + 1, sizeof *t->row);
@@ -288,8 +347,10 @@ static int make_table(const struct s4d_calibration *c, enum s4d_op_kind kind, do
         const struct s4d_calibrated_collective *p = &c->collective[i];
         if (p->kind != kind)
             continue;
-        t->row[t->n++] = (struct s4d_efficiency_row){p->ranks, p->ranks, (double)p->bytes,
-                                                     s4d_calibrated_bus_Bps(p) / link_Bps};
+        bool in = p->ranks <= node_ranks(c);
+        t->row[t->n++] =
+            (struct s4d_efficiency_row){p->ranks, in ? p->ranks : node_ranks(c), (double)p->bytes,
+                                        s4d_calibrated_bus_Bps(p) / (in ? in_Bps : across_Bps)};
         noisy += p->probed.noisy;
     }
     if (t->n == 0)
@@ -300,15 +361,15 @@ static int make_table(const struct s4d_calibration *c, enum s4d_op_kind kind, do
     return 0;
 }
 
-static int make_library(const struct s4d_calibration *c, struct s4d_library *l, double link_Bps,
-                        struct s4d_error *err)
+static int make_library(const struct s4d_calibration *c, struct s4d_library *l, double in_Bps,
+                        double across_Bps, struct s4d_error *err)
 {
     static const enum s4d_op_kind kinds[] = {S4D_OP_ALL_REDUCE, S4D_OP_ALL_GATHER,
                                              S4D_OP_REDUCE_SCATTER};
     snprintf(l->name, sizeof l->name, "mpi");
     l->table = s4d_calloc(3, sizeof *l->table);
     for (int i = 0; i < 3 && c->ranks > 1; i++)
-        if (make_table(c, kinds[i], link_Bps, &l->table[l->n_tables++], err))
+        if (make_table(c, kinds[i], in_Bps, across_Bps, &l->table[l->n_tables++], err))
             return -1;
     return 0;
 }
@@ -316,23 +377,16 @@ static int make_library(const struct s4d_calibration *c, struct s4d_library *l, 
 int s4d_calibration_machine(const struct s4d_calibration *c, struct s4d_machine *m,
                             struct s4d_error *err)
 {
-    double link_Bps = 1e9, latency_s = 0, smallest = INFINITY; /* unused where there is one rank */
+    struct wires in, across;
     *m = (struct s4d_machine){0};
     m->description = s4d_asprintf("%s, %d rank%s, measured by scale4d-run calibrate", c->device,
                                   c->ranks, c->ranks == 1 ? "" : "s");
-    for (int i = 0; i < c->n_collectives; i++) {
-        const struct s4d_calibrated_collective *p = &c->collective[i];
-        link_Bps = i ? fmax(link_Bps, s4d_calibrated_bus_Bps(p)) : s4d_calibrated_bus_Bps(p);
-        if (p->kind == S4D_OP_ALL_REDUCE && (double)p->bytes < smallest) {
-            smallest = (double)p->bytes;
-            latency_s = p->probed.t.median / (2 * (p->ranks - 1));
-        }
-    }
-    if (make_device(c, m, err) || make_library(c, &m->library, link_Bps, err)) {
+    find_wires(c, &in, &across);
+    if (make_device(c, m, err) || make_library(c, &m->library, in.Bps, across.Bps, err)) {
         s4d_machine_free(m);
         return -1;
     }
-    make_node(c, m, link_Bps, latency_s);
+    make_node(c, m, &in, &across);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "support/half.h"
 #include "support/memory.h"
 
-enum { LEAST = 1 << 20, ALIGN = 256, MOST_REPEATS = 4096, MOST_SAMPLES = 1000 };
+enum { LEAST = 1 << 20, ALIGN = 256, MOST_REPEATS = 4096, MOST_SAMPLES = 1000, PIECE = 64 << 20 };
 
 static int pool_of(enum s4d_type type)
 {
@@ -17,11 +17,17 @@ static int pool_of(enum s4d_type type)
     return type == S4D_BF16 || type == S4D_F16 ? 1 : 2;
 }
 
+/* Contents are those of a piece, again and again. */
+static int64_t piece_of(const struct s4d_probe_pool *pool)
+{
+    return pool->bytes < PIECE ? pool->bytes : PIECE;
+}
+
 /* Floats in (0, 1], so that no operation gets slow on what it is given; small token numbers. */
 static void fill(struct s4d_probe *p, int k)
 {
     struct s4d_probe_pool *pool = &p->pool[k];
-    for (int64_t i = 0; i < pool->bytes / 8; i++) {
+    for (int64_t i = 0; i < piece_of(pool) / 8; i++) {
         double x = (double)(i * 7919 % 1021 + 1) / 1021;
         int32_t token = (int32_t)(i * 7919 % p->options.vocabulary);
         uint16_t half = s4d_bf16_of((float)x);
@@ -38,9 +44,12 @@ static int refill(struct s4d_probe *p, struct s4d_error *err)
 {
     for (int k = 0; k < 3; k++) {
         struct s4d_probe_pool *pool = &p->pool[k];
-        struct s4d_buffer used = {pool->memory, S4D_U8, 1, pool->used, pool->used};
-        if (p->device->upload(p->device->self, &used, pool->contents, err))
-            return -1;
+        for (int64_t at = 0, n; at < pool->used; at += n) {
+            n = pool->used - at < piece_of(pool) ? pool->used - at : piece_of(pool);
+            struct s4d_buffer used = {pool->memory + at, S4D_U8, 1, n, n};
+            if (p->device->upload(p->device->self, &used, pool->contents, err))
+                return -1;
+        }
         pool->cursor = pool->used = 0;
     }
     return 0;
@@ -61,18 +70,21 @@ int s4d_probe_open(struct s4d_probe *p, struct s4d_device *device, const struct 
 {
     *p = (struct s4d_probe){.device = device, .peers = peers, .options = *options};
     int64_t bytes = (pool_bytes < LEAST ? LEAST : pool_bytes) / ALIGN * ALIGN + ALIGN;
-    void *memory;
+    void *memory, *pinned;
     S4D_ASSERT(options->samples >= 3 && 10 * options->samples <= MOST_SAMPLES, "%d samples",
                options->samples);
     p->samples_s = s4d_calloc(MOST_SAMPLES, sizeof *p->samples_s);
     /* One block: a zeroed head for flags that must not be set, then the three pools. */
-    if (device->allocate(device->self, S4D_DEVICE, 3 * bytes + ALIGN, &memory, err))
+    p->pinned_bytes = bytes < S4D_PROBE_PINNED ? bytes : S4D_PROBE_PINNED;
+    if (device->allocate(device->self, S4D_DEVICE, 3 * bytes + ALIGN, &memory, err) ||
+        device->allocate(device->self, S4D_PINNED_HOST, p->pinned_bytes, &pinned, err))
         return -1;
     p->zeros = memory;
+    p->pinned = pinned;
     for (int k = 0; k < 3; k++) {
         p->pool[k].memory = p->zeros + ALIGN + k * bytes;
         p->pool[k].bytes = p->pool[k].used = bytes;
-        p->pool[k].contents = s4d_malloc((size_t)bytes);
+        p->pool[k].contents = s4d_malloc((size_t)piece_of(&p->pool[k]));
         fill(p, k);
     }
     return 0;
@@ -120,6 +132,9 @@ static void place(struct s4d_probe *p, const struct s4d_program *program, struct
     const struct s4d_op *op = call->op;
     const struct s4d_op_info *info = &s4d_op_kinds[op->kind];
     int64_t needs[3] = {0};
+    int host = op->kind == S4D_OP_HOST_TO_DEVICE   ? 0
+               : op->kind == S4D_OP_DEVICE_TO_HOST ? 1
+                                                   : -1; /* the operand in the host's memory */
     for (int k = 0; k < info->n_operands; k++)
         if (op->operand[k].tensor >= 0) {
             call->operand[k] = shape_of(&program->tensors[op->operand[k].tensor]);
@@ -128,7 +143,9 @@ static void place(struct s4d_probe *p, const struct s4d_program *program, struct
     for (int k = 0; k < 3; k++) {
         int64_t reach = program->arena_bytes[S4D_DEVICE];
         S4D_ASSERT(needs[k] <= p->pool[k].bytes, "%s does not fit the pool", info->name);
-        if (reach <= 0 || reach > p->pool[k].bytes)
+        reach = reach < S4D_PROBE_REACH ? reach : S4D_PROBE_REACH;
+        reach = reach > needs[k] ? reach : needs[k];
+        if (program->arena_bytes[S4D_DEVICE] <= 0 || reach > p->pool[k].bytes)
             reach = p->pool[k].bytes;
         if (p->pool[k].cursor + needs[k] > reach)
             p->pool[k].cursor = 0;
@@ -144,6 +161,11 @@ static void place(struct s4d_probe *p, const struct s4d_program *program, struct
             b->data = p->zeros; /* set, it would spare the work */
         if (b->data)
             continue;
+        if (k == host) {
+            S4D_ASSERT(bytes_of(b) <= p->pinned_bytes, "%s does not fit pinned memory", info->name);
+            b->data = p->pinned;
+            continue;
+        }
         b->data = take(&p->pool[pool_of(b->type)], bytes_of(b));
     }
 }

@@ -12,6 +12,10 @@
 #include "real/peers.h"
 #include "real/probed.h"
 
+/* Beyond so much memory, no cache holds anything of what was used before. */
+#define S4D_PROBE_REACH  (512 << 20)
+#define S4D_PROBE_PINNED (64 << 20)
+
 struct s4d_probe_options {
     int samples;        /* of each op, at most; never less than 3 */
     double sample_s;    /* the least a sample should last */
@@ -27,13 +31,15 @@ struct s4d_probe {
     struct s4d_probe_pool {
         unsigned char *memory, *contents; /* on the device; what it is filled with before an op */
         int64_t bytes, cursor, used;      /* used: what was given to ops since it was filled */
-    } pool[3]; /* of 32- and 64-bit floats, of 16-bit floats, of integers */
-    unsigned char *zeros;
+    } pool[3];                     /* of 32- and 64-bit floats, of 16-bit floats, of integers */
+    unsigned char *zeros, *pinned; /* pinned: of the host, the other end of copies */
+    int64_t pinned_bytes;
     double *samples_s;
     double own_s; /* of the last s4d_probe_op: this rank's least median; NAN: it did not measure */
 };
 
-/* Pools of pool_bytes each. Collective. 0, or -1 (exit 69). */
+/* Pools of pool_bytes each, and as much pinned memory, but S4D_PROBE_PINNED at most. Collective. 0,
+ * or -1 (exit 69). */
 int s4d_probe_open(struct s4d_probe *p, struct s4d_device *device, const struct s4d_peers *peers,
                    const struct s4d_probe_options *options, int64_t pool_bytes,
                    struct s4d_error *err);

@@ -6,6 +6,18 @@
 #include "real/host/host.h"
 #include "real/watch.h"
 
+int s4d_bench_ranks_per_node(const struct s4d_world *w)
+{
+    int regular = w->rank % w->local_size == w->local_rank,
+        range[2] = {w->local_size, -w->local_size};
+    for (int i = 0; i < w->local_size; i++)
+        regular = regular && w->local_ranks[i] == w->rank - w->local_rank + i;
+    MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT, MPI_MAX, w->comm);
+    regular = regular && range[0] == -range[1];
+    MPI_Allreduce(MPI_IN_PLACE, &regular, 1, MPI_INT, MPI_MIN, w->comm);
+    return regular ? w->local_size : 0;
+}
+
 static int64_t completed(void *self)
 {
     struct s4d_bench *b = self;

@@ -47,6 +47,9 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
                            struct s4d_error *err);
 void s4d_bench_close(struct s4d_bench *b);
 
+/* How many consecutive ranks each node has; 0: it is not so regular. Collective. */
+int s4d_bench_ranks_per_node(const struct s4d_world *w);
+
 /* The stream of --axis, or -1 (exit 64): no axes, none that communicate, groups of one. */
 int s4d_bench_stream(const char *axis, const struct s4d_grid *grid, struct s4d_error *err);
 

@@ -21,14 +21,12 @@
 #include "support/record.h"
 #include "workloads/workload.h"
 
-static const char *const backends[] = {"host", NULL};
-
 #define AT(field) offsetof(struct s4d_calibrate_config, field)
 static const struct s4d_option options[] = {
     {.name = "backend",
-     .argument = "host",
+     .argument = "host|cuda",
      .type = S4D_OPT_CHOICE,
-     .choices = backends,
+     .choices = s4d_backend_names,
      .offset = AT(backend),
      .help = "what is measured"},
     {.name = "output",
@@ -41,6 +39,14 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_LIST,
      .offset = AT(workloads),
      .help = "model whose ops are measured; may be repeated"},
+    {.name = "tf32",
+     .type = S4D_OPT_FLAG,
+     .offset = AT(tf32),
+     .help = "of cuda: products of f32 matrices round them to tf32"},
+    {.name = "transposes",
+     .type = S4D_OPT_FLAG,
+     .offset = AT(transposes),
+     .help = "measure every product's shape with all transposes, not just its own"},
     {.name = "threads",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -186,8 +192,9 @@ static void measure_needs(struct s4d_calibrate *c)
     c->pool_bytes = 2 * S4D_LARGEST_COPY + 4096;
     for (int i = 0; i < c->n_programs; i++) {
         const struct s4d_program *p = &c->program[i];
-        if (p->arena_bytes[S4D_DEVICE] > c->pool_bytes)
-            c->pool_bytes = p->arena_bytes[S4D_DEVICE];
+        int64_t arena = p->arena_bytes[S4D_DEVICE];
+        arena = arena < S4D_PROBE_REACH ? arena : S4D_PROBE_REACH;
+        c->pool_bytes = arena > c->pool_bytes ? arena : c->pool_bytes;
         for (int j = 0; j < p->n_ops; j++) {
             const struct s4d_op *op = &p->ops[j];
             int64_t need = s4d_probe_bytes(p, op);
@@ -215,6 +222,9 @@ static int measure_programs(struct s4d_calibrate *c, struct s4d_bench *b, int pa
         if (c->world->rank == 0)
             s4d_progress("measuring ops", pass * c->n_programs + i, PASSES * c->n_programs);
         if (s4d_calibrate_program(&c->result, &b->probe, &c->program[i], classes, pass, err))
+            return -1;
+        if (c->config->transposes && (c->parts & S4D_PART_GEMM) &&
+            s4d_calibrate_transposes(&c->result, &b->probe, &c->program[i], pass, err))
             return -1;
     }
     return 0;
@@ -246,6 +256,13 @@ static int measure_collectives(struct s4d_calibrate *c, struct s4d_bench *b,
     return 0;
 }
 
+static int describe_once(struct s4d_calibrate *c, const struct s4d_bench *b)
+{
+    if (!c->result.device)
+        s4d_calibrate_describe(c, b);
+    return 0;
+}
+
 static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
                         struct s4d_error *err)
 {
@@ -257,7 +274,7 @@ static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
     struct s4d_grid grid = s4d_grid_make(1, 1, c->world->size, 1);
     enum s4d_stream none = S4D_STREAM_COMPUTE;
     if (s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes, err) ||
-        measure_programs(c, b, pass, err))
+        describe_once(c, b) || measure_programs(c, b, pass, err))
         return -1;
     if ((c->parts & S4D_PART_COPIES) &&
         s4d_calibrate_copies(&c->result, &b->probe, S4D_LARGEST_COPY, err))
@@ -303,15 +320,17 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
     int rc = find_parts(c, names, &err) ? -1 : build_programs(c, &err);
     int code = s4d_world_agree(w, rc ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(
-            w, s4d_bench_watch(&bench, w, 0, c->config->threads, c->config->timeout_s, &err)
-                   ? &err
-                   : NULL);
+        code = s4d_world_agree(w, s4d_bench_watch(&bench, w, c->config->backend, c->config->threads,
+                                                  c->config->timeout_s, &err)
+                                      ? &err
+                                      : NULL);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(w, c->config->threads);
     bench.progress = c->config->progress;
-    s4d_calibrate_describe(c, bench.peers.active);
+    bench.tf32 = c->config->tf32;
+    if (bench.backend->own_devices)
+        bench.peers.active = w->size;
     if (measure(c, &bench, &err))
         s4d_world_abort(w, &err);
     s4d_watch_stop();

@@ -23,6 +23,7 @@ enum {
 
 struct s4d_calibrate_config {
     int backend, threads, samples, progress;
+    bool tf32, transposes;
     char *output;
     struct s4d_texts workloads;
     double timeout_s;
@@ -41,8 +42,11 @@ struct s4d_calibrate {
     struct s4d_calibration result;
 };
 
-/* calibrate_print.c: fills result's names of machine and source; prints what will be measured. */
-void s4d_calibrate_describe(struct s4d_calibrate *c, int active);
+struct s4d_bench; /* cli/run/bench.h */
+
+/* calibrate_print.c: of an open bench: fills result's names of machine and source, and what is
+ * known of a device; prints what will be measured. */
+void s4d_calibrate_describe(struct s4d_calibrate *c, const struct s4d_bench *b);
 /* What was measured, as tables. */
 void s4d_calibrate_print(const struct s4d_calibrate *c);
 

@@ -6,14 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/run/bench.h"
 #include "cli/run/calibrate.h"
-#include "real/host/host.h"
-#include "real/host_class.h"
 #include "support/memory.h"
 #include "support/record.h"
 
 /* The first line that MPI says of itself, and BLAS: "Open MPI v4.1.4, ...; OpenBLAS 0.3.21". */
-static char *libraries(void)
+static char *libraries(const struct s4d_backend *backend)
 {
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0;
@@ -21,7 +20,7 @@ static char *libraries(void)
     mpi[strcspn(mpi, ",\n")] = '\0';
     for (char *c = mpi; *c; c++)
         *c = *c == '\t' ? ' ' : *c;
-    return s4d_asprintf("%s; %s", mpi, s4d_host_blas());
+    return s4d_asprintf("%s; %s", mpi, backend->about());
 }
 
 static char *command_line(const json_t *provenance)
@@ -38,20 +37,27 @@ static char *command_line(const json_t *provenance)
     return text;
 }
 
-void s4d_calibrate_describe(struct s4d_calibrate *c, int active)
+void s4d_calibrate_describe(struct s4d_calibrate *c, const struct s4d_bench *b)
 {
     const char *when = json_string_value(json_object_get(c->provenance, "time"));
-    char *command = command_line(c->provenance), *libs = libraries();
+    char *command = command_line(c->provenance), *libs = libraries(b->backend);
+    json_t *device = b->backend->state(&b->device);
+    const char *name = json_string_value(json_object_get(device, "name"));
     c->result.precision = c->precision;
     c->result.ranks = c->world->size;
-    c->result.active = active;
+    c->result.tf32 = c->config->tf32;
+    c->result.active = b->peers.active;
+    c->result.node_ranks = s4d_bench_ranks_per_node(c->world);
+    if (b->backend->own_devices)
+        c->result.device_bytes = json_number_value(json_object_get(device, "memory_bytes"));
     c->result.memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    c->result.device = s4d_processor_name();
+    c->result.device = s4d_strdup(name ? name : "a device without a name");
+    json_decref(device);
     c->result.source = s4d_asprintf("mpirun -n %d %s; %s; %s", c->world->size, command,
                                     when ? when : "no date", libs);
     s4d_provenance_print(c->provenance, stdout);
     printf("# %s, %d rank%s, %d compute at a time; %s\n", c->result.device, c->world->size,
-           c->world->size == 1 ? "" : "s", active, libs);
+           c->world->size == 1 ? "" : "s", b->peers.active, libs);
     printf("# %d programs; medians; a variation above %.0f %% is too noisy to use (!)\n",
            c->n_programs, 100 * S4D_PROBE_NOISY);
     fflush(stdout);

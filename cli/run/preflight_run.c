@@ -96,19 +96,6 @@ static int make_options(const struct s4d_preflight_config *c, struct measure *m,
     return 0;
 }
 
-/* How many consecutive ranks each node has; 0: it is not so regular. */
-static int ranks_per_node(const struct s4d_world *w)
-{
-    int regular = w->rank % w->local_size == w->local_rank,
-        range[2] = {w->local_size, -w->local_size};
-    for (int i = 0; i < w->local_size; i++)
-        regular = regular && w->local_ranks[i] == w->rank - w->local_rank + i;
-    MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT, MPI_MAX, w->comm);
-    regular = regular && range[0] == -range[1];
-    MPI_Allreduce(MPI_IN_PLACE, &regular, 1, MPI_INT, MPI_MIN, w->comm);
-    return regular ? w->local_size : 0;
-}
-
 /* The machine's contents are the same on all ranks. */
 static int same_machine(const struct s4d_world *w, const struct s4d_preflight_machine *m,
                         struct s4d_error *err)
@@ -224,7 +211,7 @@ static int check_and_record(const struct s4d_preflight_config *config, struct s4
     struct s4d_preflight p;
     struct s4d_bench bench;
     json_t *devices = NULL;
-    int node = ranks_per_node(w);
+    int node = s4d_bench_ranks_per_node(w);
     const char *note = "";
     s4d_preflight_init(&p, w->size, node, (enum s4d_type)config->precision, options);
     m->p = &p;

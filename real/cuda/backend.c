@@ -20,6 +20,7 @@ extern const struct s4d_backend s4d_backend_cuda; /* found by its name */
 const struct s4d_backend s4d_backend_cuda = {
     .name = "cuda",
     .about = s4d_cuda_libraries,
+    .own_devices = true,
     .open = open_cuda,
     .describe = s4d_cuda_describe,
     .completed = s4d_cuda_completed,

@@ -32,6 +32,7 @@ struct s4d_backend {
     const char *name;
     const char *absent;         /* why it cannot be used; NULL: it can, and the rest is set */
     const char *(*about)(void); /* its libraries */
+    bool own_devices;           /* a rank computes with what no other rank of its node uses */
     /* Collective. 0, or -1 (exit 69), or S4D_BACKEND_ALONE. Close with device->close, on all ranks.
      */
     int (*open)(struct s4d_device *device, const struct s4d_program *program,

@@ -45,7 +45,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
         return cudaErrorInvalidDevice;
     memset(properties, 0, sizeof *properties);
     const char *name = getenv("S4D_DOUBLE_NAME");
-    snprintf(properties->name, sizeof properties->name, "%s", name ? name : "double of a GPU");
+    snprintf(properties->name, sizeof properties->name, "%s",
+             name ? name : "double of a GPU, its times mean nothing");
     properties->totalGlobalMem = (size_t)s4d_double_setting("S4D_DOUBLE_GPU_BYTES", 16LL << 30);
     return cudaSuccess;
 }

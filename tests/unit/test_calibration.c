@@ -14,6 +14,7 @@
 #include "real/calibration.h"
 #include "sim/collective/measure.h"
 #include "sim/kernel.h"
+#include "sim/tune/wire.h"
 #include "support/machine.h"
 
 static void assert_near(double found, double expected)
@@ -185,6 +186,43 @@ static void collectives_take_what_they_took(void **state)
     s4d_machine_free(&m);
 }
 
+/* Two nodes of two GPUs. Across nodes an all-reduce of 1 MiB by four takes 600 us, a bus bandwidth
+ * of 1.5 MiB / 600 us; and of 4 bytes 12 us, a step of a ring 2 us. The simulator's estimate of it
+ * is what was measured; in the node it is what it was. */
+static void two_nodes(void **state)
+{
+    (void)state;
+    struct measured in;
+    struct s4d_calibrated_collective all[COLLECTIVES + 2];
+    fill(&in);
+    memcpy(all, in.collective, sizeof in.collective);
+    all[COLLECTIVES] = (struct s4d_calibrated_collective){S4D_OP_ALL_REDUCE, 4, 4, took(12e-6)};
+    all[COLLECTIVES + 1] =
+        (struct s4d_calibrated_collective){S4D_OP_ALL_REDUCE, 4, 1 << 20, took(600e-6)};
+    in.c.ranks = 4;
+    in.c.node_ranks = 2;
+    in.c.device_bytes = 80e9;
+    in.c.collective = all;
+    in.c.n_collectives = COLLECTIVES + 2;
+    in.c.precision = S4D_BF16;
+    in.c.device = "NVIDIA H200";
+    struct s4d_machine m = machine_of(&in.c);
+    assert_near(m.device.peak_flops_per_s.value, 989e12);
+    assert_int_equal(m.device.peak_flops_per_s.tag, S4D_TAG_SECONDARY);
+    assert_near(m.device.memory_bytes.value, 80e9);
+    assert_true(isinf(m.node.compute_units.value));
+    assert_int_equal(m.node.devices, 2);
+    assert_int_equal(m.fabric.nodes, 2);
+    assert_near(m.node.nic_bandwidth_Bps.value, 1.5 * 1048576 / 600e-6);
+    assert_int_equal(m.node.nic_bandwidth_Bps.tag, S4D_TAG_ASSUMED);
+    assert_near(m.fabric.latency_s.value, 2e-6);
+    struct s4d_wires *w = s4d_wires_create(&m, 4, NULL);
+    assert_near(s4d_wire_time_s(w, s4d_wires_find(w, 1, 4), S4D_OP_ALL_REDUCE, 1 << 20), 600e-6);
+    assert_near(s4d_wire_time_s(w, s4d_wires_find(w, 1, 2), S4D_OP_ALL_REDUCE, 1 << 20), 300e-6);
+    s4d_wires_free(w);
+    s4d_machine_free(&m);
+}
+
 /* One rank has no collectives, and needs none. */
 static void one_rank(void **state)
 {
@@ -230,6 +268,7 @@ int main(void)
         cmocka_unit_test(what_the_file_says),
         cmocka_unit_test(kernels_take_what_they_took),
         cmocka_unit_test(collectives_take_what_they_took),
+        cmocka_unit_test(two_nodes),
         cmocka_unit_test(one_rank),
         cmocka_unit_test(nothing_is_made_up),
     };

@@ -17,7 +17,7 @@
 struct fake {
     double now_s, cost_s, jitter_s;
     long ops, marks;
-    void *memory;
+    void *memory, *pinned;
     void *first, *last; /* lowest and highest operand */
     int flips;          /* elements of a collective's result that are made wrong */
     bool found_inf;     /* an op was told to skip its work */
@@ -27,8 +27,12 @@ static int allocate(void *self, enum s4d_place place, int64_t bytes, void **memo
                     struct s4d_error *err)
 {
     struct fake *f = self;
-    (void)place, (void)err;
-    *memory = f->memory = calloc(1, (size_t)bytes);
+    (void)err;
+    *memory = calloc(1, (size_t)bytes);
+    if (place == S4D_DEVICE)
+        f->memory = *memory;
+    else
+        f->pinned = *memory;
     return 0;
 }
 
@@ -152,6 +156,7 @@ static struct s4d_probed probe_copy(struct fake *f)
     assert_int_equal(s4d_probe_op(&p, &program, &copy, &result, NULL), 0);
     s4d_probe_close(&p);
     free(f->memory);
+    free(f->pinned);
     return result;
 }
 
@@ -204,6 +209,7 @@ static void operands_move_through_the_arena(void **state)
     assert_int_equal((char *)f.last - (char *)f.first, 65536 - 4096);
     s4d_probe_close(&p);
     free(f.memory);
+    free(f.pinned);
 }
 
 /* AdamW does nothing where found_inf is set: the probe must not set it, also after an op that
@@ -229,6 +235,7 @@ static void flags_do_not_spare_work(void **state)
     assert_false(f.found_inf);
     s4d_probe_close(&p);
     free(f.memory);
+    free(f.pinned);
 }
 
 static void wrong_values_are_counted(void **state)
@@ -252,6 +259,7 @@ static void wrong_values_are_counted(void **state)
             assert_true(fabs(r.t.median - 1e-3) < 1e-12);
             s4d_probe_close(&p);
             free(f.memory);
+            free(f.pinned);
         }
 }
 
@@ -269,6 +277,7 @@ static void what_a_product_keeps_beside_a_collective(void **state)
     assert_true(r.t.median == 0.01);
     s4d_probe_close(&p);
     free(f.memory);
+    free(f.pinned);
 }
 
 int main(void)
