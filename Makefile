@@ -10,6 +10,7 @@
 #: unit            the unit tests alone
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
+#: nightly         train small models, keep the records in build/nightly, say what changed
 #: accuracy        models of collectives and kernels against measurements: build/accuracy/report.md
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
@@ -117,7 +118,7 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE) $(wildcard tests/double/self/*.c)))
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE) tests/double/self/double.c))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
 $(RUN_OBJECTS): export OMPI_CC = $(CC)
 $(RUN_OBJECTS): export MPICH_CC = $(CC)
@@ -179,9 +180,7 @@ $(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/doub
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
-$(BUILD)/tests/double/faulty: $(BUILD)/tests/double/self/faulty.o \
-    $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
-DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run faulty)
+DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run)
 $(BUILD)/tests/double/nvml/libnvidia-ml.so.1: $(BUILD)/tests/double/nvml/nvml.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(SANITIZER) $(LDFLAGS) -o $@ $^
@@ -261,6 +260,14 @@ accuracy:
 compare-host: all
 	@real/compare-host.sh $(BUILD)/compare-host
 
+# The machine that the simulated records are of is measured on the first night.
+NIGHTLY_MODELS := $(foreach m,s m l,--workload real/compare-host/gpt-compare-$m.yaml)
+nightly: all
+	@if [ -x $(BUILD)/scale4d-run ]; then \
+	    CALIBRATE='$(NIGHTLY_MODELS) --global-batch 4 --micro-batch 1 --precision f32' \
+	        real/launch/nightly.sh real/nightly/nightly.yaml; \
+	else echo 'nightly is skipped: scale4d-run is not built.'; fi
+
 golden: all
 	@tests/golden.sh --write
 
@@ -308,7 +315,7 @@ clean:
 help:
 	@sed -n 's/^#: /  /p' Makefile
 
-.PHONY: all without-run deps-run real-programs unit unit-programs fuzz-programs test test-gpu figures \
+.PHONY: all nightly without-run deps-run real-programs unit unit-programs fuzz-programs test test-gpu figures \
     figure-program accuracy bench compare-host man install uninstall golden format format-check deps clean \
     help FORCE $(FIGURES:%=figure-%)
 .SECONDARY: $(call object,$(ALL))
