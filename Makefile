@@ -118,7 +118,7 @@ $(BUILD)/libscale4d.a: $(call object,$(LIB))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE) tests/double/self/double.c))
+RUN_OBJECTS := $(sort $(call object,$(RUN) $(CUDA) $(CUDA_WORK) $(REAL_TEST) $(RANKS_TEST) $(GPU_TEST) $(DOUBLE) $(wildcard tests/double/self/*.c)))
 # mpicc calls the compiler that these variables name (Open MPI, MPICH).
 $(RUN_OBJECTS): export OMPI_CC = $(CC)
 $(RUN_OBJECTS): export MPICH_CC = $(CC)
@@ -180,7 +180,9 @@ $(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/doub
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
-DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run)
+$(BUILD)/tests/double/faulty: $(BUILD)/tests/double/self/faulty.o \
+    $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
+DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run faulty)
 $(BUILD)/tests/double/nvml/libnvidia-ml.so.1: $(BUILD)/tests/double/nvml/nvml.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(SANITIZER) $(LDFLAGS) -o $@ $^

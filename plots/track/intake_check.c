@@ -24,18 +24,18 @@ struct need {
 static const struct need of_simulate[] = {
     {"model_version", TEXT, false}, {"machine.name", TEXT, false}, {"workload.name", TEXT, false},
     {"gpus", COUNT, false}, {"grid", TEXT, false},
-    {"iteration_time_s", POSITIVE, false}, {"flops_per_s", POSITIVE, false}, {NULL}};
+    {"iteration_time_s", POSITIVE, false}, {"flops_per_s", POSITIVE, false}, {.path = NULL}};
 static const struct need of_train[] = {
     {"backend", TEXT, false}, {"workload.name", TEXT, false}, {"gpus", COUNT, false},
     {"grid", TEXT, false}, {"iteration_time_s", POSITIVE, true}, {"samples_s", SAMPLES, true},
-    {"flops_per_s", POSITIVE, true}, {NULL}};
+    {"flops_per_s", POSITIVE, true}, {.path = NULL}};
 static const struct need of_collective[] = {
     {"op", TEXT, false}, {"ranks", COUNT, false}, {"bytes", NUMBER, false},
-    {"time_s", NUMBER, false}, {"busbw_Bps", NUMBER, false}, {NULL}};
+    {"time_s", NUMBER, false}, {"busbw_Bps", NUMBER, false}, {.path = NULL}};
 static const struct need of_rates[] = {
     {"backend", TEXT, false}, {"workload.name", TEXT, false}, {"gpus", COUNT, false},
-    {"grid", TEXT, false}, {NULL}};
-static const struct need of_others[] = {{NULL}};
+    {"grid", TEXT, false}, {.path = NULL}};
+static const struct need of_others[] = {{.path = NULL}};
 
 static const struct {
     const char *kind;

@@ -84,10 +84,11 @@ int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err)
     return rc == S4D_BACKEND_ALONE ? rc : s4d_cuda_agree(c, rc, err);
 }
 
-/* After a failure peers may never answer: abort then, which waits for nobody. */
-static void leave(const struct s4d_cuda *c, ncclComm_t comm)
+/* After a failure peers may never answer, be it this rank's or another's that kept all from
+ * starting: abort then, which waits for nobody. */
+static void leave(ncclComm_t comm, bool abort)
 {
-    if (comm && c->failed)
+    if (comm && abort)
         S4D_NCCL(NULL, comm, ncclCommAbort, comm);
     else if (comm)
         S4D_NCCL(NULL, comm, ncclCommDestroy, comm);
@@ -95,9 +96,12 @@ static void leave(const struct s4d_cuda *c, ncclComm_t comm)
 
 void s4d_cuda_groups_close(struct s4d_cuda *c)
 {
+    bool started = false;
     for (int stream = 0; stream < S4D_STREAMS; stream++)
-        leave(c, c->streams[stream].comm);
-    leave(c, c->world);
+        started |= c->streams[stream].issued > 0;
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        leave(c->streams[stream].comm, c->failed || !started);
+    leave(c->world, c->failed || !started);
     free(c->hosts);
 }
 

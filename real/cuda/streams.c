@@ -174,6 +174,8 @@ static int append_between(struct s4d_cuda *c, enum s4d_stream stream, struct s4d
     if ((item->start && S4D_CUDA(err, cudaEventRecord, item->start, s->stream)) ||
         (append && append(c, item, err)) || S4D_CUDA(err, cudaEventRecord, item->end, s->stream)) {
         s4d_cuda_name_op(c, item->call, item->iteration, err);
+        give_event(c, item->start);
+        give_event(c, item->end);
         return -1;
     }
     c->enqueuing.call = NULL;
@@ -199,8 +201,10 @@ int s4d_cuda_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda
     bool watched = item.call && c->device->observer.ran;
     bool alone = c->options.synchronous || (c->options.first_alone && item.iteration == 0);
     int rc = take_event(c, &item.end, err);
-    if (!rc && watched)
-        rc = take_event(c, &item.start, err);
+    if (!rc && watched && take_event(c, &item.start, err)) {
+        give_event(c, item.end);
+        rc = -1;
+    }
     if (!rc)
         rc = append_between(c, stream, &item, append, err);
     if (!rc)

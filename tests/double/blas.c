@@ -30,6 +30,7 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     ENTER("cublasCreate", CUBLAS_STATUS_NOT_INITIALIZED);
     *handle = s4d_calloc(1, sizeof **handle);
+    s4d_double_live.handles++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -37,6 +38,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
 {
     ENTER("cublasDestroy", CUBLAS_STATUS_NOT_INITIALIZED);
     free(handle);
+    s4d_double_live.handles--;
     return CUBLAS_STATUS_SUCCESS;
 }
 

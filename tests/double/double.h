@@ -24,7 +24,7 @@
  *
  * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);
  * collective (NCCL notices that a peer has gone); death (of this rank, in a collective); join (a
- * communicator that forms never hears of this rank). */
+ * communicator that forms never hears of this rank); lost (the GPU, at a report's copy). */
 #ifndef S4D_TESTS_DOUBLE_DOUBLE_H
 #define S4D_TESTS_DOUBLE_DOUBLE_H
 
@@ -36,6 +36,9 @@
 bool s4d_double_fails(const char *name); /* counts it; whether it is to fail now */
 /* The same of a call, which is told by where the program made it, too. */
 bool s4d_double_call_fails(const char *name, const void *caller);
+/* Of tests within one process: counts begin anew, but sites keep their numbers; site i, from 0. */
+void s4d_double_forget(void);
+bool s4d_double_site(int i, uintptr_t *site, const char **name, long long *calls);
 long long s4d_double_setting(const char *variable, long long otherwise);
 int s4d_double_rank(void); /* in MPI_COMM_WORLD */
 void s4d_double_refuse(const char *call, const char *what) __attribute__((noreturn));
@@ -55,6 +58,12 @@ uint64_t s4d_double_draw(uint64_t below); /* 0 .. below - 1, by the seed */
 /* An error of work on the device: all later calls return it, as CUDA's sticky errors. */
 void s4d_double_break(cudaError_t error, const char *why);
 cudaError_t s4d_double_broken(void);
+void s4d_double_mend(void); /* as in a new process: after all was given back */
+
+/* What the program has of the libraries. */
+extern struct s4d_double_live {
+    int streams, events, device, pinned, handles, communicators;
+} s4d_double_live;
 
 /* How a call of CUDA's begins; `code` is what it returns when it is to fail. */
 #define S4D_DOUBLE_ENTER(name, code)                                                               \

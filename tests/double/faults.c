@@ -9,6 +9,8 @@
 
 #include "tests/double/double.h"
 
+struct s4d_double_live s4d_double_live;
+
 /* A call of `name`, from one place of the program; or another name, from none. */
 static struct {
     const char *name;
@@ -91,6 +93,22 @@ static void count(const char *name, uintptr_t site)
         counts[n_counts++].site = site;
     }
     counts[i].calls++;
+}
+
+void s4d_double_forget(void)
+{
+    for (int i = 0; i < n_counts; i++)
+        counts[i].calls = 0;
+}
+
+bool s4d_double_site(int i, uintptr_t *site, const char **name, long long *calls)
+{
+    if (i >= n_counts)
+        return false;
+    *site = counts[i].site;
+    *name = counts[i].name;
+    *calls = counts[i].calls;
+    return true;
 }
 
 static int base_of_program(struct dl_phdr_info *info, size_t size, void *base)

@@ -92,6 +92,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
         return cudaErrorMemoryAllocation;
     memset(at + apart, 0xff, bytes < FILLED ? bytes : FILLED);
     live += size;
+    s4d_double_live.device++;
     s4d_push(blocks, n_blocks, cap_blocks, b);
     *memory = at;
     return cudaSuccess;
@@ -105,6 +106,7 @@ static cudaError_t release(void *memory, bool pinned)
     if (!b || b->at != memory || b->pinned != pinned)
         return cudaErrorInvalidValue;
     s4d_double_finish_all(); /* "may implicitly synchronize": so it does, as the real one */
+    *(pinned ? &s4d_double_live.pinned : &s4d_double_live.device) -= 1;
     if (pinned) {
         free(memory);
     } else {
@@ -133,6 +135,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
         return cudaErrorMemoryAllocation;
     memset(*memory, 0xff, bytes < FILLED ? bytes : FILLED);
     struct block b = {*memory, bytes, true};
+    s4d_double_live.pinned++;
     s4d_push(blocks, n_blocks, cap_blocks, b);
     return cudaSuccess;
 }
@@ -188,6 +191,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t rows, enum cudaMemcpyKind kind,
                               cudaStream_t stream)
 {
+    if (kind == cudaMemcpyDeviceToHost && s4d_double_fails("lost"))
+        s4d_double_break(cudaErrorDevicesUnavailable, "the GPU is lost, as asked");
     S4D_DOUBLE_ENTER("cudaMemcpy2DAsync", cudaErrorUnknown);
     if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToHost)
         s4d_double_refuse("cudaMemcpy2DAsync", "a copy neither to the device nor from it");

@@ -66,6 +66,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 static ncclComm_t make(uint64_t id, int size, int rank)
 {
     ncclComm_t comm = s4d_calloc(1, sizeof *comm);
+    s4d_double_live.communicators++;
     comm->id = id;
     comm->size = size;
     comm->rank = rank;
@@ -76,7 +77,7 @@ static ncclComm_t make(uint64_t id, int size, int rank)
 }
 
 /* Numbers of messages while a world forms; collective calls count from 1 below them. */
-enum { KIND_JOIN = 100, KIND_LIST, KIND_SPLIT };
+enum { KIND_JOIN = 100, KIND_LIST, KIND_SPLIT, KIND_GONE };
 #define JOINS ((uint64_t)1 << 62)
 
 /* The root tells all who is who, when all have told it. */
@@ -247,6 +248,23 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
     return ncclInProgress;
 }
 
+/* An abort reaches the others, as a connection that is closed does. */
+static bool has_gone(ncclComm_t comm)
+{
+    for (int r = 0; r < comm->size; r++)
+        if (s4d_double_find(comm->id, JOINS + 2, comm->members[r]))
+            return true;
+    return false;
+}
+
+static void tell_gone(ncclComm_t comm)
+{
+    struct s4d_double_message head = {.comm = comm->id, .number = JOINS + 2, .kind = KIND_GONE};
+    for (int r = 0; comm->formed && r < comm->size; r++)
+        if (r != comm->rank)
+            s4d_double_send(comm->members[r], &head, NULL);
+}
+
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     s4d_double_turn(S4D_DOUBLE_ASKS);
@@ -255,6 +273,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (!comm)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "no communicator");
+    if (comm->formed && has_gone(comm))
+        s4d_double_wrong(comm, ncclRemoteError, "a peer has aborted");
     if (comm->state == ncclInProgress && comm->pauses-- <= 0) {
         if (!comm->step || comm->step(comm)) {
             comm->step = NULL;
@@ -280,6 +300,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     }
     free(comm->members);
     free(comm);
+    s4d_double_live.communicators--;
     return ncclSuccess;
 }
 
@@ -294,6 +315,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     comm->next = NULL;
     comm->step = NULL;
     comm->aborted = true;
+    tell_gone(comm);
+    s4d_double_live.communicators--;
     return ncclSuccess;
 }
 

@@ -69,6 +69,13 @@ void s4d_double_break(cudaError_t error, const char *why)
     broken = error;
 }
 
+void s4d_double_mend(void)
+{
+    s4d_double_finish_all();
+    broken = cudaSuccess;
+    s4d_double_live = (struct s4d_double_live){0};
+}
+
 cudaError_t s4d_double_broken(void)
 {
     return broken;
@@ -217,6 +224,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     *stream = s4d_calloc(1, sizeof **stream);
     (*stream)->tail = &(*stream)->head;
     (*stream)->live = true;
+    s4d_double_live.streams++;
     s4d_push(streams, n_streams, cap_streams, *stream);
     season.left = 0; /* its order is of another number of streams */
     return cudaSuccess;
@@ -229,6 +237,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     if (!s4d_double_is_stream(stream))
         return cudaErrorInvalidResourceHandle;
     stream->live = false;
+    s4d_double_live.streams--;
     for (int i = n_streams - 1; i >= 0; i--)
         if (!streams[i]->live && !streams[i]->head)
             streams[i] = streams[--n_streams];
@@ -262,6 +271,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
         s4d_double_refuse("cudaEventCreateWithFlags", "flags");
     *event = s4d_calloc(1, sizeof **event);
     (*event)->live = true;
+    s4d_double_live.events++;
     s4d_push(events, n_events, cap_events, *event);
     return cudaSuccess;
 }
@@ -272,6 +282,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     if (!is_event(event))
         return cudaErrorInvalidResourceHandle;
     event->live = false;
+    s4d_double_live.events--;
     return cudaSuccess;
 }
 

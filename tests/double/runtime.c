@@ -170,6 +170,7 @@ static const struct {
           "CUDA driver version is insufficient for CUDA runtime version"),
     WORDS(cudaErrorInvalidDeviceFunction, "invalid device function"),
     WORDS(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    WORDS(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable"),
     WORDS(cudaErrorInvalidDevice, "invalid device ordinal"),
     WORDS(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     WORDS(cudaErrorNotReady, "device not ready"),

@@ -79,6 +79,11 @@ follow() {
     follow plots/RECORD.md
 }
 
+@test "docs: night after night" {
+    follow plots/TRACK.md
+    grep -qF 'night.jsonl: 1 added, 0 there already, 0 wrong' "$dir/out"
+}
+
 @test "docs: every key of a record is told, and no other" {
     "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 4 --grid auto --global-batch 16 \
         --json --explain > "$dir/records" 2> /dev/null
