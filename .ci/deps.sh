@@ -36,6 +36,9 @@ test     cmocka         libcmocka-dev    pkg-config --exists cmocka
 test     bats           bats             command -v bats
 test     python3        python3          command -v python3
 test     git            git              command -v git
+test     chromium       chromium         command -v chromium
+test     node           nodejs           command -v node
+test     npm            npm              command -v npm
 test     clang          clang            command -v clang++
 test     libFuzzer      libclang-rt-dev  ls $(clang -print-resource-dir)/lib/linux/*fuzzer*
 test     clang-format   clang-format     command -v clang-format

@@ -72,6 +72,29 @@ static void drain(int in, char *text, size_t n)
     close(in);
 }
 
+/* what: what is drawn, for the message. */
+static int run(char *settings, const char *script, const char *what, const char *hint,
+               struct s4d_error *err)
+{
+    char said[768] = "";
+    int in = -1, status = 0;
+    pid_t pid;
+    int rc = start(settings, script, &in, &pid);
+    if (rc != 0) {
+        s4d_fail(err, S4D_EXIT_DEVICE, "gnuplot", "cannot be started: %s", strerror(rc));
+        return s4d_hint(err, "apt-get install gnuplot-nox%s", hint);
+    }
+    drain(in, said, sizeof said);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return s4d_fail(err, S4D_EXIT_DEVICE, script, "gnuplot could not draw %s. It said:\n%s",
+                        what, said[0] ? said : "(nothing)");
+    if (said[0] != '\0')
+        s4d_warn("%s: gnuplot: %s", script, said);
+    return 0;
+}
+
 static int draw(const struct terminal *terminal, const char *script, const char *data,
                 const char *statements, const char *stem, struct s4d_error *err)
 {
@@ -80,26 +103,19 @@ static int draw(const struct terminal *terminal, const char *script, const char 
     char *settings =
         s4d_asprintf("set terminal %s; set output %s; data = %s%s%s", terminal->set, output_quoted,
                      data_quoted, statements[0] ? "; " : "", statements);
-    char said[768] = "";
-    int in = -1, status = 0;
-    pid_t pid;
-    int rc = start(settings, script, &in, &pid);
-    if (rc != 0) {
-        rc = s4d_fail(err, S4D_EXIT_DEVICE, "gnuplot", "cannot be started: %s", strerror(rc));
-        s4d_hint(err, "apt-get install gnuplot-nox; the data file is there already");
-    } else {
-        drain(in, said, sizeof said);
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-            ;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            rc = s4d_fail(err, S4D_EXIT_DEVICE, script, "gnuplot could not draw %s. It said:\n%s",
-                          output, said[0] ? said : "(nothing)");
-        else if (said[0] != '\0')
-            s4d_warn("%s: gnuplot: %s", script, said);
-    }
+    int rc = run(settings, script, output, "; the data file is there already", err);
     free(output);
     free(output_quoted);
     free(data_quoted);
+    free(settings);
+    return rc;
+}
+
+int s4d_gnuplot_folder(const char *script, const char *folder, struct s4d_error *err)
+{
+    char *quoted_folder = quoted(folder), *settings = s4d_asprintf("folder = %s", quoted_folder);
+    int rc = run(settings, script, "its pictures", "", err);
+    free(quoted_folder);
     free(settings);
     return rc;
 }

@@ -12,5 +12,7 @@ int s4d_gnuplot(const char *script, const char *data, const char *stem, struct s
 /* The same, after these statements. */
 int s4d_gnuplot_with(const char *statements, const char *script, const char *data, const char *stem,
                      struct s4d_error *err);
+/* Runs a script once that sets terminal and outputs itself, below the variable `folder`. */
+int s4d_gnuplot_folder(const char *script, const char *folder, struct s4d_error *err);
 
 #endif

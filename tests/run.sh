@@ -112,6 +112,7 @@ run_unit() { group "unit tests" unit build; }
 run_golden() { group "golden files" tests/golden.sh; }
 run_structure() { group "structure" bats --tap tests/structure; }
 run_e2e() { group "end to end" end_to_end; }
+run_report() { group "the report in Chromium" tests/report/run.sh; }
 # The other MPI than mpicc's, where it is: the same programs, built and run with it.
 second_mpi() {
     case $("${MPICC:-mpicc}" -show 2>/dev/null) in *mpich*) echo openmpi ;; *) echo mpich ;; esac
@@ -168,7 +169,7 @@ if [ "${1-}" = --one ]; then
     "${@:2}"
     exit
 fi
-for g in ${*:-build unit golden structure e2e real format clang fuzz asan}; do
+for g in ${*:-build unit golden structure e2e report real format clang fuzz asan}; do
     "run_$g"
 done
 echo "The output of every test is in $log."

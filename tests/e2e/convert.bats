@@ -15,6 +15,9 @@ def record(night, **more):
          "provenance": {"commit": "abc", "host": "n017", "time": night + "T04:05:06Z",
                         "environment": {"NCCL_ALGO": "Ring", "SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "n[17-18]"}}}
     r.update(more)
+    if r["samples_s"]:
+        r["iteration_time_s"] = sorted(r["samples_s"])[(len(r["samples_s"]) - 1) // 2]
+        r["flops_per_s"] = r["flops_formula"] / r["iteration_time_s"]
     print(json.dumps(r))
 record("2026-11-28")
 record("2026-11-29")

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The report in a browser, as TAP: Chromium, driven by playwright-core (installed below build/, in the
+# version that package-lock.json says). Screenshots and a PDF stay in build/report-test.
+set -u
+cd "$(dirname "$0")/../.."
+dir=$PWD/build/report-test
+
+skip() {
+    echo "ok - report in Chromium # SKIP $1"
+    exit 0
+}
+for program in chromium node npm; do
+    command -v $program > /dev/null || skip "no $program: make deps installs it"
+done
+mkdir -p "$dir"
+cp tests/report/package.json tests/report/package-lock.json tests/report/report.mjs "$dir"
+if ! (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) > "$dir/npm.log" 2>&1; then
+    skip "npm cannot have playwright-core: $(grep -m 1 . "$dir/npm.log")"
+fi
+fail() {
+    echo "not ok - report in Chromium: $1"
+    cat "$dir/log"
+    exit 1
+}
+rm -f "$dir"/store*
+python3 tests/report/records.py 100 12 > "$dir/records.jsonl" &&
+    build/scale4d track add --store "$dir/store" "$dir/records.jsonl" > "$dir/log" 2>&1 || fail "no store"
+build/scale4d track report --store "$dir/store" --output "$dir/report.html" > "$dir/log" 2>&1 || fail "no report"
+timeout 120 node "$dir/report.mjs" "$dir"
