@@ -195,7 +195,7 @@ json_t *s4d_attribution_record(const struct s4d_attribution *a, enum s4d_time_me
     if (a->by != S4D_BY_NOTHING) {
         json_t *parts = json_object();
         for (int i = 0; i < S4D_SPLIT_PARTS; i++)
-            json_object_set_new(parts, s4d_split_names[i], json_real(scale * a->part[i]));
+            json_object_set_new(parts, s4d_split_names[i], json_real(scale * a->part[i] + 0.0));
         json_object_set_new(record, "change", json_real(scale * (a->ratio - 1)));
         json_object_set_new(record, "parts", parts);
     }

@@ -113,9 +113,14 @@ worse() {
 for file in "$records" "$out/$name-simulated.jsonl"; do
     [ ! -s "$file" ] || build/scale4d track add "$file" || worse $?
 done
+causes=()
+[ ! -s "$out/machine.yaml" ] || causes=(--machine "$out/machine.yaml")
+while read -r file; do
+    [ ! -e "$file" ] || causes+=(--workload "$file")
+done < <(grep -oE 'workload: *[^ ,}]+[.](yaml|json)' "$suite" | sed 's/workload: *//' | sort -u)
 references=()
 [ -z "${REFERENCES-}" ] || references=(--references "$REFERENCES")
-build/scale4d track verdict "${references[@]}" > "$out/verdict.txt"
+build/scale4d track verdict "${references[@]}" "${causes[@]}" > "$out/verdict.txt"
 verdict=$?
 cat "$out/verdict.txt"
 worse $verdict
