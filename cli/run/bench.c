@@ -80,7 +80,9 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
                                     .threads = b->threads,
                                     .progress =
                                         s4d_host_progress(b->progress, b->peers.oversubscribed),
-                                    .tf32 = b->tf32};
+                                    .tf32 = b->tf32,
+                                    .gemm_tuning = b->gemm_tuning,
+                                    .gemm_cache = b->gemm_cache};
     b->program = *program;
     s4d_tokens_random(&o.tokens, 1, 2, 1); /* never asked */
     int rc = b->backend->open(&b->device, &b->program, &o, err);

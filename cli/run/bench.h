@@ -14,9 +14,11 @@
 struct s4d_bench {
     struct s4d_world *world;
     const struct s4d_backend *backend;
-    int threads;  /* of BLAS */
-    int progress; /* enum s4d_progress_mode: the default, unless set before s4d_bench_open */
-    bool tf32;    /* likewise, and off */
+    int threads;     /* of BLAS */
+    int progress;    /* enum s4d_progress_mode: the default, unless set before s4d_bench_open */
+    bool tf32;       /* likewise, and off */
+    int gemm_tuning; /* likewise: of the program's products; and its file */
+    const char *gemm_cache;
     struct s4d_peers peers;
     struct s4d_program program; /* of one op that is never run: grid, streams and precision */
     struct s4d_op op;

@@ -16,6 +16,6 @@ struct s4d_run_command {
 };
 
 extern const struct s4d_run_command s4d_run_train, s4d_run_calibrate, s4d_run_collective,
-    s4d_run_preflight, s4d_run_nightly;
+    s4d_run_preflight, s4d_run_layers, s4d_run_nightly;
 
 #endif

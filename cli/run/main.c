@@ -13,8 +13,13 @@
 #include "support/record.h"
 
 static const struct s4d_run_command *const commands[] = {
-    &s4d_run_train,     &s4d_run_calibrate, &s4d_run_collective,
-    &s4d_run_preflight, &s4d_run_nightly,   NULL,
+    &s4d_run_train,
+    &s4d_run_calibrate,
+    &s4d_run_collective,
+    &s4d_run_preflight,
+    &s4d_run_layers,
+    &s4d_run_nightly,
+    NULL,
 };
 
 static void help(FILE *out)

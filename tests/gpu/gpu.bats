@@ -53,10 +53,29 @@ alike() {
     losses cuda bf16 > "$dir/two"
     cmp "$dir/one" "$dir/two"
 }
+@test "gpu: a health check, and no GPU is its own outlier" {
+    ends 0 "OK" -- "$run4d" preflight --backend cuda
+    cat "$dir/out"
+    for name in gemm-alone gemm memory to-device from-device; do grep -q "^$name " "$dir/out"; done
+}
+@test "gpu: calibrate writes a machine that simulate takes" {
+    ends 0 "0 wrong values  OK" -- "$run4d" calibrate --backend cuda --workload gpt-tiny --global-batch 4 \
+        --precision bf16 --grid 1x1x1x1 --output "$dir/gpu.yaml"
+    "${BUILD:-build}/scale4d" simulate --machine "$dir/gpu.yaml" --workload gpt-tiny --gpus 1 \
+        --grid 1x1x1x1 --global-batch 4 --precision bf16
+}
+# The aim of a whole iteration is 60 % of the advertised peak: its layers cannot be below that.
+@test "gpu: the layers of GPT-5B, by op, and the part of the best product they get" {
+    ends 0 -- "$run4d" layers --backend cuda --workload gpt-5b --precision bf16
+    sed 's/^/# /' "$dir/out" >&3
+    awk '$1 == "layer" && $2 == "all" { seen = 1; if ($6 > 100 || $6 < 50) bad = 1 } END { exit bad || !seen }' "$dir/out"
+}
 @test "gpu: compute-sanitizer finds nothing" {
     command -v compute-sanitizer > /dev/null || skip "no compute-sanitizer"
     for tool in memcheck racecheck initcheck synccheck; do
         ends 0 -- compute-sanitizer --tool $tool --error-exitcode 9 "$run4d" train --workload llama-tiny \
             --grid 1x1x1x1 --global-batch 4 --backend cuda --precision bf16 --iterations 2
+        ends 0 -- compute-sanitizer --tool $tool --error-exitcode 9 "$run4d" layers --workload gpt-tiny \
+            --backend cuda --precision f16 --samples 3
     done
 }
