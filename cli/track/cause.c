@@ -190,18 +190,49 @@ static const struct s4d_metric_change *of_time(const struct s4d_finding *f,
     return NULL;
 }
 
+/* The first night at the level before the change, and the last at that since: up to other changes
+ * of the series, and from where its history starts again. */
+struct days {
+    int from, until;
+};
+
+static int find_days(struct days *d, const struct s4d_finding *f, const struct s4d_verdict *verdict,
+                     struct s4d_store *store, int nights, struct s4d_error *err)
+{
+    /* More days than nights: not every night has a record. */
+    *d = (struct days){f->before - 4 * nights, verdict->night};
+    for (int i = 0; i < verdict->n; i++) {
+        const struct s4d_finding *g = &verdict->v[i];
+        if (g->series != f->series || g->kind != S4D_FINDING_CHANGE)
+            continue;
+        if (g->since < f->since && g->since > d->from)
+            d->from = g->since;
+        if (g->since > f->since && g->since <= d->until)
+            d->until = g->since - 1;
+    }
+    struct s4d_points points;
+    if (s4d_store_points(store, f->series->id, "iteration_time_s", verdict->options.window,
+                         verdict->night, &points, err))
+        return -1;
+    for (int i = 0; i < points.n; i++)
+        if (points.v[i].restart && points.v[i].day <= f->before && points.v[i].day > d->from)
+            d->from = points.v[i].day;
+    s4d_points_free(&points);
+    return 0;
+}
+
 /* The windows before and since. */
-static int read_sides(struct s4d_attribution *a, const struct s4d_finding *f, int night,
-                      struct s4d_store *store, const struct s4d_series_list *all, int nights,
+static int read_sides(struct s4d_attribution *a, const struct s4d_finding *f,
+                      const struct s4d_verdict *verdict, struct s4d_store *store, int nights,
                       struct s4d_error *err)
 {
-    int rc = 0;
+    struct days days;
+    int rc = find_days(&days, f, verdict, store, nights, err);
     for (int i = 0; i < 4 && rc == 0; i++) {
         bool before = i % 2 == 0;
         struct window w = {.of_rates = i >= 2};
-        /* More days than nights: not every night has a record. */
-        int from = before ? f->before - 4 * nights : f->since, until = before ? f->before : night;
-        rc = read_window(&w, store, all, f->series, from, until, nights, err);
+        rc = read_window(&w, store, &verdict->list, f->series, before ? days.from : f->since,
+                         before ? f->before : days.until, nights, err);
         if (rc == 0 && w.of_rates)
             *(before ? &a->before : &a->after) = rates_of(&w);
         else if (rc == 0)
@@ -213,8 +244,10 @@ static int read_sides(struct s4d_attribution *a, const struct s4d_finding *f, in
 
 static bool is_asked(const struct s4d_finding *f)
 {
-    if (f->before < 0 || f->record_now == 0 || !f->series)
+    if (f->record_now == 0 || !f->series)
         return false;
+    if (f->kind == S4D_FINDING_REFERENCE)
+        return strcmp(f->series->kind, "train") == 0;
     if (f->kind == S4D_FINDING_SIMULATED)
         return strcmp(f->series->kind, "simulate") == 0;
     return f->kind == S4D_FINDING_CHANGE &&
@@ -228,15 +261,15 @@ static int find(struct s4d_finding *f, const struct s4d_verdict *verdict, struct
     enum s4d_time_metric metric = S4D_IS_TIME;
     const struct s4d_metric_change *change = of_time(f, &metric);
     char *line;
-    if (read_sides(&a, f, verdict->night, store, &verdict->list, o->nights, err) ||
+    if (read_sides(&a, f, verdict, store, o->nights, err) ||
         s4d_store_record(store, f->record_now, &line, err))
         return -1;
-    if (change)
+    if (change && f->kind != S4D_FINDING_REFERENCE) /* whose value is of no night */
         a.ratio =
             metric == S4D_IS_RATE ? change->before / change->after : change->after / change->before;
     json_t *record = json_loads(line, 0, NULL);
     s4d_attribute(&a, record, &o->replay);
-    if (change || a.after.records) {
+    if (!isnan(a.ratio) || a.after.records) {
         json_decref(f->cause);
         f->cause = s4d_attribution_record(&a, metric);
     }

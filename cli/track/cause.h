@@ -17,8 +17,9 @@ extern const struct s4d_option s4d_cause_table[];
 
 /* Fills `cause` (cli/track/attribution.h) of findings about measured series of kind train that
  * changed for the worse or the better, or stand out this night; of simulated records that changed;
- * and of changed rates, where it names the slowest node. One without: nothing to say. 0, or -1: the
- * store's errors, a machine that is not known (65); what cannot be simulated is said in the cause.
+ * and, rates and the slowest node alone, of values outside of references and of changed rates. One
+ * without: nothing to say. 0, or -1: the store's errors, a machine that is not known (65); what
+ * cannot be simulated is said in the cause.
  */
 int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
                     const struct s4d_cause_options *options, struct s4d_error *err);

@@ -133,8 +133,49 @@ END
     sed 's/^name: .*/name: gpt-of-mine/' workloads/gpt-5b.yaml > "$dir/mine.yaml"
     "$s4d" track verdict --workload "$dir/mine.yaml" --machine dgx-a100 > "$dir/text" || [ $? -eq 1 ]
     grep -q "not simulated: unknown workload 'gpt-of-mine'" "$dir/text" # of another content
+    printf 'nobody:\n  - flops_per_s: [5.7, -0.02, null, PFLOP/s]\n' > "$dir/references.yaml"
+    "$s4d" track verdict --references "$dir/references.yaml" > "$dir/text" || [ $? -eq 1 ]
+    grep -A 1 'references.yaml\|the reference' "$dir/text" | grep -q '^ *GEMM unchanged, node n013 slowest (0.1 % below the others)$'
     refuses 65 "none.yaml" -- track verdict --workload "$dir/none.yaml"
     refuses 65 "no-such-machine" -- track verdict --machine no-such-machine
+}
+
+# Two changes of one series, each with its own cause: z on the 9th, products on the 17th.
+@test "track verdict: a change is put down to what changed with it, not to an earlier one" {
+    python3 - "$s4d" "$dir/twice.jsonl" <<'END'
+import json, subprocess, sys
+job = [sys.argv[1], "simulate", "--machine", "dgx-a100", "--workload", "gpt-5b", "--gpus", "64",
+       "--grid", "1x2x8x4", "--global-batch", "32", "--micro-batch", "1", "--overlap", "none", "--json"]
+levels = [[], ["rates.z=0.8"], ["rates.z=0.8", "rates.gemm=0.9"]]
+records = [json.loads(subprocess.run(job + [x for s in l for x in ("--set", s)], check=True,
+                                     capture_output=True).stdout) for l in levels]
+with open(sys.argv[2], "w") as out:
+    for day in range(1, 25):
+        level = (day >= 9) + (day >= 17)
+        record = records[level]
+        record.update(kind="train", backend="cuda", host_class="a",
+                      samples_s=[record["iteration_time_s"] * (1 + 1e-5 * (day * i % 7)) for i in range(5)],
+                      provenance={"host": "a", "version": "1", "commit": f"c{level}",
+                                  "time": f"2026-11-{day:02}T04:00:00Z"})
+        record.pop("scenario", None)
+        rates = {k: record[k] for k in ("backend", "host_class", "provenance", "workload", "gpus",
+                                        "grid", "overlap")}
+        rates.update(kind="rates", gemm_flops_per_s=record["gemm_flops_per_s"],
+                     busbw_Bps=record["busbw_Bps"]) # with nothing beside them they are alone
+        out.write(json.dumps(rates) + "\n" + json.dumps(record) + "\n")
+END
+    export SCALE4D_STORE=$dir/twice.sqlite
+    "$s4d" track add "$dir/twice.jsonl" > "$dir/added"
+    "$s4d" track verdict --json > "$dir/verdict.json" || [ $? -eq 1 ]
+    python3 - "$dir/verdict.json" <<'END'
+import json, sys
+found = {}
+for f in json.load(open(sys.argv[1]))["findings"]:
+    if f["metric"] == "flops_per_s":
+        found[f["since"]] = {k for k, v in f["cause"]["parts"].items() if abs(v) > 0.01}
+        print(f["since"], f["cause"]["text"])
+assert found == {"2026-11-09": {"z"}, "2026-11-17": {"compute"}}, found
+END
 }
 
 @test "track verdict: a simulated record that changed is split by its own exposed_s" {
