@@ -5,53 +5,63 @@
 load lib.bash
 load track.bash
 
-# wrong TEXT... -- PYTHON: a record so changed is refused with every TEXT, and the good ones around it
-# are added.
-wrong() {
-    local texts=()
-    while [ "$1" != -- ]; do
-        texts+=("$1")
-        shift
-    done
-    rm -f "$SCALE4D_STORE"
-    nights 3 "if i == 1: $2" > "$dir/a"
-    status=0
-    "$s4d" track add "$dir/a" > "$dir/out" 2> "$dir/err" || status=$?
-    for text in "scale4d: $dir/a:2: " "${texts[@]}"; do
-        grep -qF -- "$text" "$dir/err" || { echo "lacks '$text':"; cat "$dir/err"; return 1; }
-    done
-    [ "$status" -eq 65 ] && grep -qxF "$dir/a: 2 added, 0 there already, 1 wrong" "$dir/out"
+# A line a case: what makes the record wrong, and the texts of the message.
+wrong_cases() {
+    cat << 'END'
+r["iteration_time_s"] = float("nan") ## 'iteration_time_s': expected a number, found NaN
+r["exposed_s"]["x"] = float("inf") ## 'x': expected a number, found Infinity
+r["flops_per_s"] = float("-inf") ## 'flops_per_s': expected a number, found -Infinity
+r["samples_s"][1] = -1 ## samples_s[1]: expected a number above 0, found -1
+r["iteration_time_s"] = -0.5 ## iteration_time_s: expected a number above 0, found -0.5
+r["exposed_s"]["z"] = -0.1 ## exposed_s.z: expected a number that is not negative, found -0.1
+r["iteration_time_ms"] = 1e3 * r.pop("iteration_time_s") ## iteration_time_s: expected a number above 0, the key is missing ## there is 'iteration_time_ms'
+r["iteration_time_s"] *= 1e3 ## iteration_time_s: expected flops_formula / flops_per_s, 1.01 s, found 1010 ## another unit
+r["samples_s"] = [1e3 * s for s in r["samples_s"]] ## samples_s: expected the samples of iteration_time_s, 1.01 s, found 1000 to 1030 ## another unit
+r["busbw_Bps"]["z-gather"] = "25 GB/s" ## busbw_Bps.z-gather: expected a number, found the text '25 GB/s' ## SI units
+del r["gpus"] ## gpus: expected a number of them, the key is missing ## RECORD.md
+r["gpus"] = 1e12 ## gpus: expected an integer from 1 to 1e+08, found 1e+12
+r["gpus"] = 10**12 ## gpus: expected at most 1e+08, found 1000000000000
+r["workload"]["name"] = 7 ## workload.name: expected a text, found 7
+r["workload"]["name"] = "x" * 5000 ## workload.name: expected a text of at most 1000 bytes, found 5000
+r["suite"]["night"] = "2024-02-30" ## suite.night: expected a date, 2026-11-30, found '2024-02-30'
+r["suite"]["night"] = 20240301 ## suite.night: expected a text, found 20240301
+r["provenance"]["time"] = "-1" ## provenance.time: expected a UTC time ## '-1'
+del r["provenance"] ## provenance.time: expected a text, the key is missing
+r["kind"] = "trian" ## kind: expected a kind that is followed from night to night, found 'trian' ## train
+del r["kind"] ## kind: expected the kind of a record of scale4d, found nothing
+r["samples_s"] = [] ## samples_s: expected a list of numbers, found an empty one
+r["samples_s"] = [1.0] * 100001 ## samples_s: expected at most 100000 samples, found 100001
+r["text"] = "x" * (5 << 20) ## expected a record of at most 4 MiB, this is 5.0
+END
 }
 
 @test "track: a wrong record is named, the others are added" {
-    wrong "'iteration_time_s': expected a number, found NaN" -- 'r["iteration_time_s"] = float("nan")'
-    wrong "'x': expected a number, found Infinity" -- 'r["exposed_s"]["x"] = float("inf")'
-    wrong "'flops_per_s': expected a number, found -Infinity" -- 'r["flops_per_s"] = float("-inf")'
-    wrong "samples_s[1]: expected a number above 0, found -1" -- 'r["samples_s"][1] = -1'
-    wrong "iteration_time_s: expected a number above 0, found -0.5" -- 'r["iteration_time_s"] = -0.5'
-    wrong "exposed_s.z: expected a number that is not negative, found -0.1" -- 'r["exposed_s"]["z"] = -0.1'
-    wrong "iteration_time_s: expected a number above 0, the key is missing" "there is 'iteration_time_ms'" -- \
-        'r["iteration_time_ms"] = 1e3 * r.pop("iteration_time_s")'
-    wrong "iteration_time_s: expected flops_formula / flops_per_s, 1.01 s, found 1010" "another unit" -- \
-        'r["iteration_time_s"] *= 1e3'
-    wrong "samples_s: expected the samples of iteration_time_s, 1.01 s, found 1000 to 1030" "another unit" -- \
-        'r["samples_s"] = [1e3 * s for s in r["samples_s"]]'
-    wrong "busbw_Bps.z-gather: expected a number, found the text '25 GB/s'" "SI units" -- \
-        'r["busbw_Bps"]["z-gather"] = "25 GB/s"'
-    wrong "gpus: expected a number of them, the key is missing" "RECORD.md" -- 'del r["gpus"]'
-    wrong "gpus: expected an integer from 1 to 1e+08, found 1e+12" -- 'r["gpus"] = 1e12'
-    wrong "gpus: expected at most 1e+08, found 1000000000000" -- 'r["gpus"] = 10**12'
-    wrong "workload.name: expected a text, found 7" -- 'r["workload"]["name"] = 7'
-    wrong "workload.name: expected a text of at most 1000 bytes, found 5000" -- 'r["workload"]["name"] = "x" * 5000'
-    wrong "suite.night: expected a date, 2026-11-30, found '2024-02-30'" -- 'r["suite"]["night"] = "2024-02-30"'
-    wrong "suite.night: expected a text, found 20240301" -- 'r["suite"]["night"] = 20240301'
-    wrong "provenance.time: expected a UTC time" "'-1'" -- 'r["provenance"]["time"] = "-1"'
-    wrong "provenance.time: expected a text, the key is missing" -- 'del r["provenance"]'
-    wrong "kind: expected a kind that is followed from night to night, found 'trian'" "train" -- 'r["kind"] = "trian"'
-    wrong "kind: expected the kind of a record of scale4d, found nothing" -- 'del r["kind"]'
-    wrong "samples_s: expected a list of numbers, found an empty one" -- 'r["samples_s"] = []'
-    wrong "samples_s: expected at most 100000 samples, found 100001" -- 'r["samples_s"] = [1.0] * 100001'
-    wrong "expected a record of at most 4 MiB, this is 5.0" -- 'r["text"] = "x" * (5 << 20)'
+    # In the case's folder a file of a good record, the wrong one, a good one.
+    wrong_cases > "$dir/cases"
+    nights 2 "if i == 1:
+    lines = open('$dir/cases').read().splitlines()
+    good = json.dumps(r)
+    for n, line in enumerate(lines):
+        r = json.loads(good)
+        exec(line.split(' ## ')[0])
+        with open('$dir/a%d' % n, 'w') as out:
+            other = json.loads(good)
+            other['gpus'] = 8
+            out.write('%s\n%s\n%s\n' % (good, json.dumps(r), json.dumps(other)))
+    r = json.loads(good)" > "$dir/out"
+    local n=0 case text
+    while read -r case; do
+        rm -f "$SCALE4D_STORE"
+        status=0
+        "$s4d" track add "$dir/a$n" > "$dir/out" 2> "$dir/err" || status=$?
+        [ "$status" -eq 65 ]
+        grep -qxF "$dir/a$n: 2 added, 0 there already, 1 wrong" "$dir/out" || { echo "$case"; cat "$dir/out"; false; }
+        while IFS= read -r text; do
+            grep -qF -- "$text" "$dir/err" || { echo "lacks '$text':"; cat "$dir/err"; false; }
+        done < <(echo "scale4d: $dir/a$n:2: "; echo "${case#* ## }" | sed 's/ ## /\n/g')
+        n=$((n + 1))
+    done < "$dir/cases"
+    [ "$n" -eq 24 ]
 }
 
 @test "track: what is no record at all" {
@@ -156,13 +166,13 @@ k = kills = 0
 longest = 0.03
 while kills < 200:
     files = []
-    for _ in range(3):
+    for _ in range(2):
         name = os.path.join(folder, "k%d" % k)
         asked[name] = lines(k)
         open(name, "w").writelines(asked[name])
         files.append(name)
         k += 1
-    p = subprocess.Popen([s4d, "track", "add"] + files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen([s4d, "track", "add"] + files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, close_fds=False)
     began = time.monotonic()
     try:
         p.wait(rng.random() * longest)
