@@ -80,29 +80,32 @@ static int all_records(struct s4d_store *store, int from, int until,
                        int64_t *lost, struct s4d_error *err)
 {
     enum { MOST_LOST = 1000000 }; /* in a row: there is no more */
+    static const char of_every[] = "SELECT id, series, night, hash, layout, numbers, text FROM "
+                                   "record WHERE id >= ? AND night >= ? AND night <= ? ORDER BY id";
+    /* Of some nights: series by series from the index, not all of a large store. */
+    static const char of_some[] = "SELECT id, series, night, hash, layout, numbers, text FROM "
+                                  "record WHERE id >= ?1 AND id IN "
+                                  "(SELECT found.id FROM series CROSS JOIN record AS found WHERE "
+                                  "found.series = series.id AND "
+                                  "found.night >= ?2 AND found.night <= ?3) ORDER BY id";
+    bool every = from <= 0 && until == INT_MAX, damaged;
     int64_t next = 1, in_a_row = 0;
     int rc, ended = 0;
     do {
-        sqlite3_stmt *s =
-            s4d_store_sql(store, err,
-                          "SELECT id, series, night, hash, layout, numbers, text FROM "
-                          "record WHERE id >= ? AND night >= ? AND night <= ? ORDER "
-                          "BY id",
-                          "iii", next, (int64_t)from, (int64_t)until);
+        sqlite3_stmt *s = s4d_store_sql(store, err, every ? of_every : of_some, "iii", next,
+                                        (int64_t)from, (int64_t)until);
         rc = s ? 1 : -1;
         while (s && !ended && (rc = s4d_store_step(store, s, err)) == 1) {
             next = sqlite3_column_int64(s, 0) + 1;
             in_a_row = 0;
             ended = take_row(store, s, take, to);
         }
+        damaged = every && rc < 0 && (sqlite3_errcode(store->db) & 0xff) == SQLITE_CORRUPT;
         s4d_store_done(s);
-        bool damaged = rc < 0 && (sqlite3_errcode(store->db) & 0xff) == SQLITE_CORRUPT;
-        if (!damaged)
-            break;
-        *lost += in_a_row++ == 0;
+        *lost += damaged && in_a_row++ == 0;
         next++;
-    } while (in_a_row < MOST_LOST);
-    return ended ? ended : in_a_row ? 0 : rc;
+    } while (damaged && in_a_row < MOST_LOST);
+    return ended ? ended : damaged ? 0 : rc;
 }
 
 int s4d_store_records(struct s4d_store *store, int64_t series, int from, int until,

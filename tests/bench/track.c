@@ -214,11 +214,14 @@ void bench_track(void)
     free(lines);
     char *add = s4d_asprintf("build/scale4d track add --store %s %s", file, night),
          *verdict = s4d_asprintf("build/scale4d track verdict --store %s", file),
-         *list = s4d_asprintf("build/scale4d track list --store %s", file);
+         *list = s4d_asprintf("build/scale4d track list --store %s", file),
+         *report = s4d_asprintf("build/scale4d track report --store %s --output %s", file, page);
     line("add, a night of 2,000", "0.5 s, 500 MB", add);
     line("the same again", "0.5 s, 500 MB", add);
     line("list", "-", list);
     line("verdict", "5 s, 500 MB", verdict);
+    line("report", "20 s, 500 MB", report);
+    printf("  the page                  %.1f MB             (aim: under 2 MB)\n", megabytes(page));
     printf("\n");
     unlink(file);
     unlink(night);
@@ -230,4 +233,5 @@ void bench_track(void)
     free(add);
     free(verdict);
     free(list);
+    free(report);
 }

@@ -263,6 +263,18 @@ damaged() {
     head -c 50000 "$dir/whole" > "$SCALE4D_STORE"
     refuses 65 "damaged" -- track add "$dir/b"
     [ "$(stat -c %s "$SCALE4D_STORE")" -eq 50000 ]
+    # The last page but two holds some of the records: the others come back.
+    cp "$dir/whole" "$SCALE4D_STORE"
+    size=$(stat -c %s "$dir/whole")
+    tr '\0' '\252' < /dev/zero | head -c 6000 |
+        dd of="$SCALE4D_STORE" bs=1 seek=$((size - 3 * 8192)) conv=notrunc status=none
+    status=0
+    "$s4d" track export > "$dir/out" 2> "$dir/err" || status=$?
+    [ "$status" -eq 65 ]
+    grep -qF "pages of records cannot be read" "$dir/err"
+    n=$(wc -l < "$dir/out")
+    [ "$n" -ge 200 ] && [ "$n" -lt 300 ]
+    [ "$(sort "$dir/out" | comm -23 - <(sort "$dir/a") | wc -l)" -eq 0 ]
     # The hint's two ways: export says what it leaves out, .recover makes a store again.
     cp "$dir/whole" "$SCALE4D_STORE"
     python3 - "$SCALE4D_STORE" <<'PY'
