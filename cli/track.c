@@ -29,7 +29,13 @@ static void help(FILE *out)
                  "Keeps the records of every night, and says what changed.\n\n");
     for (int i = 0; commands[i]; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "\nscale4d track SUBCOMMAND --help shows its options; all take --store FILE.\n");
+    fprintf(out, "\nscale4d track SUBCOMMAND --help shows its options. All have:\n\n"
+                 "      --store=FILE           where the records are kept (default SCALE4D_STORE, "
+                 "else\n"
+                 "                             $XDG_DATA_HOME/scale4d/track.sqlite, else below\n"
+                 "                             ~/.local/share)\n"
+                 "      --help                 the subcommand's options\n"
+                 "      --usage                the same in a line\n");
 }
 
 static int unknown(const char *name)
@@ -50,8 +56,14 @@ static int run(int argc, char **argv)
         help(stderr);
         return S4D_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
+        strcmp(argv[1], "--usage") == 0) {
         help(stdout);
+        return S4D_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--list") == 0) { /* for completion */
+        for (int i = 0; commands[i]; i++)
+            printf("%s\n", commands[i]->name);
         return S4D_EXIT_OK;
     }
     for (int i = 0; commands[i]; i++)
@@ -64,8 +76,13 @@ static int run(int argc, char **argv)
     return unknown(argv[1]);
 }
 
+static const struct s4d_option_group groups[] = {
+    {.title = "Options", .options = s4d_track_store_option}, {.options = NULL}};
+
 const struct s4d_command s4d_command_track = {
     .name = "track",
     .summary = "night after night: keep records, find what changed since when, and why",
     .run = run,
+    .options = groups,
+    .names = "track --list",
 };

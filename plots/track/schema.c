@@ -102,22 +102,35 @@ static int number(sqlite3 *db, const char *pragma, int *value)
     return sqlite3_finalize(s) || rc ? -1 : 0;
 }
 
-static int migrate(sqlite3 *db, const char *file, struct s4d_error *err)
+static int future(const char *file, int version, int newest, struct s4d_error *err)
 {
-    int version = 0;
+    s4d_fail(err, S4D_EXIT_DATA, file,
+             "expected a store of version %d at most, this is of version %d", newest, version);
+    return s4d_hint(err, "a newer scale4d wrote it: use that one; nothing was written");
+}
+
+int s4d_schema_migrate(sqlite3 *db, const char *file, const char *const *rows, int n,
+                       struct s4d_error *err)
+{
+    int version = 0, rc = 0;
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) ||
-        number(db, "PRAGMA user_version", &version))
+        number(db, "PRAGMA user_version", &version)) /* another process may have been here */
         return s4d_schema_fail(db, file, err);
-    for (; version < VERSIONS; version++) {
+    if (version > n)
+        rc = future(file, version, n, err);
+    for (; rc == 0 && version < n; version++) {
         char *stamp = s4d_asprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;",
                                    S4D_APPLICATION_ID, version + 1);
-        int rc = sqlite3_exec(db, versions[version], NULL, NULL, NULL) ||
-                 sqlite3_exec(db, stamp, NULL, NULL, NULL);
+        if (sqlite3_exec(db, rows[version], NULL, NULL, NULL) ||
+            sqlite3_exec(db, stamp, NULL, NULL, NULL))
+            rc = s4d_schema_fail(db, file, err);
         free(stamp);
-        if (rc)
-            return s4d_schema_fail(db, file, err);
     }
-    return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) ? s4d_schema_fail(db, file, err) : 0;
+    if (rc == 0 && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
+        rc = s4d_schema_fail(db, file, err);
+    if (rc)
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
 }
 
 /* SELECT of a file that is no database fails here first. */
@@ -132,12 +145,8 @@ static int check(sqlite3 *db, const char *file, bool write, int *version, struct
         s4d_fail(err, S4D_EXIT_DATA, file, "is a SQLite database, but no store of scale4d");
         return s4d_hint(err, "nothing was written; --store FILE names another");
     }
-    if (*version > VERSIONS) {
-        s4d_fail(err, S4D_EXIT_DATA, file,
-                 "expected a store of version %d at most, this is of version %d", VERSIONS,
-                 *version);
-        return s4d_hint(err, "a newer scale4d wrote it: use that one; nothing was written");
-    }
+    if (*version > VERSIONS)
+        return future(file, *version, VERSIONS, err);
     if (*version < VERSIONS && !write) {
         s4d_fail(err, S4D_EXIT_DATA, file, "is of version %d, expected %d", *version, VERSIONS);
         return s4d_hint(err, "scale4d track add /dev/null brings it up to date");
@@ -210,7 +219,7 @@ static int prepare(sqlite3 *db, const char *file, bool write, int wait_ms, struc
         return check_pages(db, file, err);
     if (version == 0 && first_settings(db, wait_ms))
         return s4d_schema_fail(db, file, err);
-    return migrate(db, file, err);
+    return s4d_schema_migrate(db, file, versions, VERSIONS, err);
 }
 
 /* Reading: what opening it would not say well. */

@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 
 #include "plots/track/intake.h"
+#include "plots/track/schema.h"
 #include "plots/track/store.h"
 #include "support/memory.h"
 
@@ -358,6 +359,44 @@ static void tables_are_strict_and_stamped(void **state)
     sqlite3_close(db);
 }
 
+static int number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    int value = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    return value;
+}
+
+/* What a version adds comes to what is there; a step that fails leaves the version before. */
+static void an_older_store_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7)",
+        "ALTER TABLE a ADD COLUMN y INTEGER NOT NULL DEFAULT 5",
+        "UPDATE a SET y = x + y; CREATE TABLE b (z INTEGER) STRICT",
+        "CREATE TABLE c (z INTEGER) STRICT; INSERT INTO nowhere VALUES (1)"};
+    sqlite3 *db;
+    struct s4d_error err = {0};
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(s4d_schema_migrate(db, file, rows, 1, &err), 0);
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    assert_int_equal(number(db, "PRAGMA application_id"), S4D_APPLICATION_ID);
+    assert_int_equal(s4d_schema_migrate(db, file, rows, 3, &err), 0);
+    assert_int_equal(number(db, "PRAGMA user_version"), 3);
+    assert_int_equal(number(db, "SELECT y FROM a"), 12);
+    assert_int_equal(s4d_schema_migrate(db, file, rows, 3, &err), 0); /* nothing to do */
+    assert_int_equal(number(db, "SELECT y FROM a"), 12);
+    assert_int_equal(s4d_schema_migrate(db, file, rows, 4, &err), -1);
+    assert_int_equal(number(db, "PRAGMA user_version"), 3);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), 0);
+    assert_int_equal(s4d_schema_migrate(db, file, rows, 2, &err), -1); /* of the future */
+    assert_int_equal(err.exit, S4D_EXIT_DATA);
+    sqlite3_close(db);
+}
+
 /* Reading 60 nights is a search in one index, not a scan. */
 static void a_history_is_one_indexed_query(void **state)
 {
@@ -418,6 +457,7 @@ int main(void)
         cmocka_unit_test_teardown(pruning_keeps_annotations_and_what_they_are_of, remove_file),
         cmocka_unit_test_teardown(a_hash_alone_does_not_make_two_records_one, remove_file),
         cmocka_unit_test_teardown(tables_are_strict_and_stamped, remove_file),
+        cmocka_unit_test_teardown(an_older_store_is_brought_up_to_date, remove_file),
         cmocka_unit_test_teardown(a_history_is_one_indexed_query, remove_file),
         cmocka_unit_test(days_are_of_the_calendar),
     };
