@@ -8,6 +8,8 @@
 
 #include "cli/track/cause.h"
 #include "cli/track/track.h"
+#include "plots/format/format.h"
+#include "plots/format/verdict.h"
 #include "plots/track/verdict.h"
 #include "support/quote.h"
 #include "support/record.h"
@@ -16,8 +18,8 @@ struct config {
     char *store;
     struct own {
         int night;
-        char *references;
-        int window, retired, permutations, seed;
+        char *references, *output;
+        int window, retired, permutations, seed, format;
         double p, magnitude, deviation;
         bool missing_fails, json;
     } own;
@@ -115,6 +117,17 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_FLAG,
      .offset = FIELD(missing_fails),
      .help = "exit 1 also where a series is missing"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .type = S4D_OPT_CHOICE,
+     .choices = s4d_format_names,
+     .offset = FIELD(format),
+     .help = "print the night in another program's format instead (scale4d convert lists them)"},
+    {.name = "output",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = FIELD(output),
+     .help = "of --format; default standard output; of reframe-perflog a folder"},
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = FIELD(json),
@@ -158,6 +171,21 @@ static int print(const struct s4d_verdict *v, const struct config *config, int a
     return rc;
 }
 
+static int print_format(const struct s4d_verdict *v, struct s4d_store *store, const struct own *own,
+                        struct s4d_error *err)
+{
+    struct s4d_references references = {0};
+    struct s4d_outcomes outcomes = {0};
+    int rc = own->references ? s4d_references_read(&references, own->references, err) : 0;
+    if (rc == 0)
+        rc = s4d_outcomes_of_verdict(&outcomes, v, store, &references, err);
+    if (rc == 0)
+        rc = s4d_format_write(&s4d_formats[own->format], &outcomes, own->output, err);
+    s4d_outcomes_free(&outcomes);
+    s4d_references_free(&references);
+    return rc;
+}
+
 /* 0; 1: it fails; -1 with *err. */
 static int judge(const struct config *config, int argc, char **argv, struct s4d_error *err)
 {
@@ -169,7 +197,9 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
     int rc = s4d_verdict_of(&v, store, &options, err);
     if (rc == 0) {
         rc = s4d_causes_find(&v, store, &config->causes, err);
-        if (rc == 0)
+        if (rc == 0 && config->own.format >= 0)
+            rc = print_format(&v, store, &config->own, err);
+        else if (rc == 0)
             rc = print(&v, config, argc, argv, err);
         if (rc == 0)
             rc = v.count[S4D_STANDING_WORSE] > 0 ||
@@ -185,6 +215,7 @@ static int run(int argc, char **argv)
     struct s4d_verdict_options defaults = s4d_verdict_defaults();
     struct config config = {.causes = s4d_cause_defaults(),
                             .own = {.night = defaults.night,
+                                    .format = -1,
                                     .window = defaults.window,
                                     .retired = defaults.retired,
                                     .permutations = defaults.change.permutations,
@@ -199,6 +230,10 @@ static int run(int argc, char **argv)
                               "confirmed regression.",
                               argc, argv, &config, NULL, &err),
         failed = 0;
+    if (rc == 0 && config.own.json && config.own.format >= 0)
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--format", "expected it or --json, got both");
+    else if (rc == 0 && config.own.output && config.own.format < 0)
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--output", "expected --format with it");
     if (rc == 0) {
         rc = judge(&config, argc, argv, &err);
         failed = rc == 1;

@@ -13,7 +13,7 @@
 
 static bool is_judged(const struct s4d_value *v)
 {
-    return v->worse || !isnan(v->reference);
+    return v->judged || v->worse || !isnan(v->reference);
 }
 
 struct suite {

@@ -21,6 +21,7 @@ struct s4d_value {
     double value;                   /* their median */
     double spread;                  /* half of what their middle half spans */
     double reference, lower, upper; /* ReFrame's signed fractions of a reference; NAN: none */
+    bool judged;                    /* a change of it would have been said */
     char *worse;                    /* why it is a regression, one line; NULL: it is none */
 };
 

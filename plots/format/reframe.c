@@ -185,6 +185,8 @@ int s4d_write_reframe(const struct s4d_outcomes *outcomes, FILE *out, struct s4d
     (void)err;
     for (int i = 0; i < outcomes->n; i++) {
         const struct s4d_outcome *o = &outcomes->v[i];
+        if (!o->record) /* there was no run: no line, and no other header for the file */
+            continue;
         char *system = plain(o->host_class), *name = plain(o->label), *header = header_of(o),
              *line = line_of(o, system, o->backend, name);
         if (!last || strcmp(last, header) != 0)
@@ -274,6 +276,6 @@ int s4d_write_reframe_folder(const struct s4d_outcomes *outcomes, const char *fo
 {
     int rc = 0;
     for (int i = 0; i < outcomes->n && rc == 0; i++)
-        rc = append(&outcomes->v[i], folder, err);
+        rc = outcomes->v[i].record ? append(&outcomes->v[i], folder, err) : 0;
     return rc;
 }

@@ -124,6 +124,9 @@ build/scale4d track verdict "${references[@]}" "${causes[@]}" > "$out/verdict.tx
 verdict=$?
 cat "$out/verdict.txt"
 worse $verdict
+if command -v gnuplot > /dev/null; then
+    build/scale4d track report "${references[@]}" --output "$out/report.html" || worse $?
+fi
 echo "# $name, night $night: suite $([ $suite_status -eq 0 ] && echo OK || echo "FAILED ($suite_status)"), $(
     tail -n 1 "$out/verdict.txt" | sed 's/^# //')"
 exit "$status"

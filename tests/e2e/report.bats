@@ -93,3 +93,50 @@ END
         [ "$status" -eq 74 ]
     fi
 }
+
+@test "verdict --format: a regression fails in JUnit and ReFrame, one line for chat, the reference's limits" {
+    python3 tests/report/records.py 40 6 | "$s4d" track add -
+    printf 'NVIDIA H100 80GB HBM3 x8 n:\n  - series: {workload: gpt-5b}\n    flops_per_s: [2.7, -0.5, null, EFLOP/s]\n' > "$dir/references.yaml"
+    cd "$dir"
+    verdict() {
+        local status=0
+        "$s4d" track verdict "$@" || status=$?
+        [ "$status" -eq 1 ]
+    }
+    verdict --format junit --output r.xml
+    verdict --format summary > summary
+    verdict --format reframe-perflog --output logs --references references.yaml
+    verdict --format reframe-perflog --output logs --references references.yaml
+    verdict --format github-smaller-is-better > smaller.json
+    python3 - << 'END'
+import glob, json, re, xml.etree.ElementTree as E
+root = E.parse("r.xml").getroot()
+cases = root.findall("*/testcase")
+failed = [c for c in cases if c.find("failure") is not None]
+(error,) = [c for c in cases if c.find("error") is not None]
+(failure,) = failed
+assert failure.get("name") == "flops_per_s of 2026-11-30" and "gpt-5b" in failure.get("classname"), failure.attrib
+assert re.search(r"lost [23]\.\d % since the night of 2026-11-19.*exposed_s\.z", failure.find("failure").get("message"))
+assert "gpt-10b" in error.get("classname") and "no record" in error.find("error").text
+# Five series ran, and of each a value was judged; the simulated one and the one without a record among six.
+suites = root.findall("testsuite")
+assert sum(int(s.get("tests")) for s in suites) == len(cases) == 5 + 5 + 1
+assert [sum(int(s.get(k)) for s in suites) for k in ("failures", "errors")] == [1, 1]
+(line,) = open("summary").read().splitlines()
+assert re.match(r"night of 2026-11-30, 6 series: 1 worse, 1 missing.*gpt-5b 64 GPUs.* lost .*; and \d more$", line), line
+files = glob.glob("logs/*/*/*.log*")
+assert len(files) == 5, files
+(gpt,) = [f for f in files if "NVIDIA" in f and "gpt-5b" in f]
+head, *rows = [l.split("|") for l in open(gpt).read().splitlines()]
+assert len(rows) == 2
+r = dict(zip(head, rows[1], strict=True))
+assert r["result"] == "fail" and r["flops_per_s_ref"] == "2700000000000000000", r
+assert r["flops_per_s_lower_thres"] == "-0.5" and r["flops_per_s_upper_thres"] == "None", r
+for f in files:
+    assert f == gpt or open(f).read().splitlines()[1].startswith("pass|"), f
+names = [e["name"] for e in json.load(open("smaller.json"))]
+assert len(names) == len(set(names)) and sum(n.endswith(": iteration_time_s") for n in names) == 5, names
+END
+    refuses 64 "--format" -- track verdict --json --format junit
+    refuses 64 "--output" -- track verdict --output x.xml
+}
