@@ -122,23 +122,35 @@ static struct s4d_cuda_matrix tile(const struct attention *a, void *data, enum s
     return (struct s4d_cuda_matrix){data, type, a->ld, rows * a->ld};
 }
 
+static struct s4d_cuda_matrix from(struct s4d_cuda_matrix x, int64_t matrix)
+{
+    x.data = (unsigned char *)x.data + matrix * x.apart * s4d_type_bytes[x.type];
+    return x;
+}
+
 static int multiply(const struct attention *a, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                     double alpha, double beta, struct s4d_cuda_matrix x, struct s4d_cuda_matrix y,
                     struct s4d_cuda_matrix d, struct s4d_error *err)
 {
-    struct s4d_cuda_product p = {.name = a->call->op->label.name,
-                                 .transpose_a = ta,
-                                 .transpose_b = tb,
-                                 .m = m,
-                                 .n = n,
-                                 .k = k,
-                                 .batch = a->groups,
-                                 .alpha = alpha,
-                                 .beta = beta,
-                                 .a = x,
-                                 .b = y,
-                                 .d = d};
-    return a->w->multiply(a->w->self, &p, err);
+    for (int64_t first = 0; first < a->groups; first += S4D_CUDA_MOST_BATCH) {
+        int64_t rest = a->groups - first;
+        struct s4d_cuda_product p = {.name = a->call->op->label.name,
+                                     .transpose_a = ta,
+                                     .transpose_b = tb,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .batch =
+                                         rest < S4D_CUDA_MOST_BATCH ? rest : S4D_CUDA_MOST_BATCH,
+                                     .alpha = alpha,
+                                     .beta = beta,
+                                     .a = from(x, first),
+                                     .b = from(y, first),
+                                     .d = from(d, first)};
+        if (a->w->multiply(a->w->self, &p, err))
+            return -1;
+    }
+    return 0;
 }
 
 /* What the kernels are told of rows r .. r + rows - 1 of sequence `b`, that see `width` tokens. */

@@ -43,6 +43,18 @@ int s4d_cuda_agree(const struct s4d_cuda *c, int rc, struct s4d_error *err)
     return -1;
 }
 
+/* What chooses among the GPUs that there are. */
+static int hint_visible(struct s4d_error *err, const char *what)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible)
+        return s4d_hint(err, "%s; CUDA_VISIBLE_DEVICES is '%.100s' here", what, visible);
+    return s4d_hint(err,
+                    "%s; the batch system's options and CUDA_VISIBLE_DEVICES (not set) choose "
+                    "among them",
+                    what);
+}
+
 static int count_gpus(int *count, struct s4d_error *err)
 {
     int driver = 0, runtime = 0;
@@ -57,8 +69,7 @@ static int count_gpus(int *count, struct s4d_error *err)
     if (known && driver < runtime)
         return s4d_hint(err, "the driver is for CUDA %d.%d, this program was built with %d.%d",
                         driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return s4d_hint(err, "nvidia-smi shows a node's GPUs; CUDA_VISIBLE_DEVICES and the batch "
-                         "system's options choose among them");
+    return hint_visible(err, "nvidia-smi shows a node's GPUs");
 }
 
 int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err)
@@ -98,7 +109,7 @@ static int check_apart(const char *all, int local_rank, int local_size, struct s
             s4d_fail(err, S4D_EXIT_DEVICE, "cudaSetDevice",
                      "local ranks %d and %d, of %d on this node, would share GPU %s", i, local_rank,
                      local_size, all + i * PCI_TEXT);
-            return s4d_hint(err, "start as many ranks on a node as it has GPUs that they see");
+            return hint_visible(err, "start as many ranks on a node as it has GPUs that they see");
         }
     return 0;
 }

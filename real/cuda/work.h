@@ -23,6 +23,10 @@ struct s4d_cuda_product {
     struct s4d_cuda_matrix a, b, d;
 };
 
+/* Products in a batch: kernels tell them apart by blockIdx.z, of which CUDA has no more (CUDA C++
+ * programming guide, technical specifications), and cuBLAS does not say that it goes beyond. */
+enum { S4D_CUDA_MOST_BATCH = 65535 };
+
 /* A tile's scores should stay in a last-level cache: 40 MB on A100, 50 MB on H100 (NVIDIA's
  * architecture white papers). */
 #define S4D_CUDA_TILE_BYTES (32 << 20)
@@ -32,6 +36,7 @@ struct s4d_cuda_work {
     void *self;
     int (*launch)(void *self, const struct s4d_cuda_kernel *kernel,
                   const struct s4d_cuda_args *args, struct s4d_error *err);
+    /* At most S4D_CUDA_MOST_BATCH of them. */
     int (*multiply)(void *self, const struct s4d_cuda_product *product, struct s4d_error *err);
     void *scratch; /* on the device, s4d_cuda_scratch_bytes of the largest op, 256-byte aligned */
     bool f64;      /* arithmetic */

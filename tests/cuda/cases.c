@@ -73,13 +73,20 @@ int64_t s4d_draw(int64_t low, int64_t high)
 struct s4d_case_shape s4d_draw_shape(enum s4d_op_kind kind)
 {
     static const int64_t widths[] = {1, 7, 8, 64, 136, 1037};
+    bool attention = kind == S4D_OP_ATTENTION_FORWARD || kind == S4D_OP_ATTENTION_BACKWARD;
     struct s4d_case_shape s = {
         .batch = s4d_draw(1, 3), .seq = s4d_draw(1, 19), .h = widths[s4d_draw(0, 5)]};
-    if (kind == S4D_OP_ATTENTION_FORWARD || kind == S4D_OP_ATTENTION_BACKWARD)
+    if (attention)
         s.seq = s4d_draw(1, 170); /* tiles are of 64 rows */
     s.head_dim = s4d_draw(0, 1) ? 16 : 2 * s4d_draw(1, 13);
     s.kv = s4d_draw(1, 3);
     s.heads = s.kv * s4d_draw(1, 3);
+    if (attention && s4d_draw(0, 39) == 0) { /* more heads than a batch of products has room for */
+        s.batch = 1;
+        s.seq = s4d_draw(1, 2);
+        s.head_dim = 2;
+        s.heads = s.kv = s4d_draw(65536, 66000);
+    }
     s.vocab = s4d_draw(1, 1100);
     s.held = s4d_draw(1, 30);
     s.m = s4d_draw(1, 40);

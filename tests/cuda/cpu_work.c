@@ -44,7 +44,9 @@ static double at(const struct s4d_cuda_matrix *x, int64_t batch, int64_t i, int6
 
 static int multiply(void *self, const struct s4d_cuda_product *p, struct s4d_error *err)
 {
-    (void)self, (void)err;
+    (void)self;
+    if (p->batch > S4D_CUDA_MOST_BATCH)
+        return s4d_fail(err, S4D_EXIT_BUG, p->name, "a batch of %lld", (long long)p->batch);
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) {

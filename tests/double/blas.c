@@ -247,6 +247,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (m < 0 || n < 0 || k < 0 || batch < 0 || lda < most(1, ta ? k : m) ||
         ldb < most(1, tb ? n : k) || ldc < most(1, m) || !alpha || !beta)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (batch > 65535) /* blockIdx.z; nothing says that more are allowed */
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if ((uintptr_t)a % size_of(a_type) || (uintptr_t)b % size_of(b_type) ||
+        (uintptr_t)c % size_of(c_type))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (a_type != b_type || !is_known(a_type, c_type, compute))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (m == 0 || n == 0 || batch == 0)

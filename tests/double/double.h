@@ -20,6 +20,7 @@
  *                              returns to, its name, how often; addr2line has the line
  *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB);
  *                           S4D_DOUBLE_NAME=text: its name
+ *   CUDA_VISIBLE_DEVICES=list  numbers of those that the program sees, as CUDA reads it
  *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
  *
  * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);
@@ -53,6 +54,7 @@ enum s4d_double_call { S4D_DOUBLE_ISSUES, S4D_DOUBLE_ASKS };
 void s4d_double_turn(enum s4d_double_call call); /* perhaps some items run */
 bool s4d_double_in_work(void);                   /* a host function runs */
 int s4d_double_device(void);
+int s4d_double_gpus(void);                /* that the program sees */
 void s4d_double_finish_all(void);         /* returns when all streams are empty */
 uint64_t s4d_double_draw(uint64_t below); /* 0 .. below - 1, by the seed */
 /* An error of work on the device: all later calls return it, as CUDA's sticky errors. */

@@ -198,8 +198,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
         s4d_double_refuse("cudaMemcpy2DAsync", "a copy neither to the device nor from it");
     if (!s4d_double_is_stream(stream))
         return cudaErrorInvalidResourceHandle;
-    if (width > to_pitch || width > from_pitch)
-        return cudaErrorInvalidPitchValue;
+    if (width > to_pitch || width > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
+        return cudaErrorInvalidPitchValue; /* cudaDevAttrMaxPitch is 2^31 - 1 */
     if (width == 0 || rows == 0)
         return cudaSuccess;
     bool up = kind == cudaMemcpyHostToDevice;

@@ -196,7 +196,7 @@ cudaError_t cudaSetDevice(int device)
 {
     seed();
     S4D_DOUBLE_ENTER("cudaSetDevice", cudaErrorInvalidDevice);
-    if (device < 0 || device >= s4d_double_setting("S4D_DOUBLE_GPUS", 8))
+    if (device < 0 || device >= s4d_double_gpus())
         return cudaErrorInvalidDevice;
     current = device;
     return cudaSuccess;

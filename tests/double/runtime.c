@@ -14,10 +14,36 @@ static int driver(void)
     return (int)s4d_double_setting("S4D_DOUBLE_DRIVER", CUDART_VERSION);
 }
 
+/* The node's GPU that device `device` is, as CUDA_VISIBLE_DEVICES says: numbers up to the first
+ * that is none of a GPU's; -1: none. */
+static int gpu_of(int device)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    int gpus = (int)s4d_double_setting("S4D_DOUBLE_GPUS", 8), at = 0;
+    if (!list)
+        return device < gpus ? device : -1;
+    for (char *end; *list; list = *end == ',' ? end + 1 : "") {
+        long gpu = strtol(list, &end, 10);
+        if (end == list || gpu < 0 || gpu >= gpus)
+            return -1;
+        if (at++ == device)
+            return (int)gpu;
+    }
+    return -1;
+}
+
+int s4d_double_gpus(void)
+{
+    int n = 0;
+    while (gpu_of(n) >= 0)
+        n++;
+    return n;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     S4D_DOUBLE_ENTER("cudaGetDeviceCount", cudaErrorUnknown);
-    *count = driver() < CUDART_VERSION ? 0 : (int)s4d_double_setting("S4D_DOUBLE_GPUS", 8);
+    *count = driver() < CUDART_VERSION ? 0 : s4d_double_gpus();
     if (driver() < CUDART_VERSION)
         return cudaErrorInsufficientDriver;
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
@@ -26,7 +52,9 @@ cudaError_t cudaGetDeviceCount(int *count)
 cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
 {
     S4D_DOUBLE_ENTER("cudaDeviceGetPCIBusId", cudaErrorUnknown);
-    snprintf(text, (size_t)size, "0000:%02X:00.0", device + 1);
+    if (device < 0 || device >= s4d_double_gpus())
+        return cudaErrorInvalidDevice;
+    snprintf(text, (size_t)size, "0000:%02X:00.0", gpu_of(device) + 1);
     return cudaSuccess;
 }
 

@@ -30,10 +30,11 @@ options_of() {
 # for the record, and calls whose result nobody wants (S4D_CUDA(NULL, ...): they give back).
 words_of() {
     local file=${2%:*} line=${2##*:}
-    if sed -n "${line}p" "$file" | grep -qE 'S4D_(CUDA|CUBLAS|NCCL)\(NULL,|^ *(cuda|nccl)[A-Za-z]*GetVersion'; then
+    if sed -n "${line}p" "$file" | grep -qE 'S4D_(CUDA|CUBLAS|NCCL)\(NULL,'; then
         return
     fi
     case $1 in
+    cudaRuntimeGetVersion | ncclGetVersion) ;;
     cublas*) echo "cuBLAS: " ;;
     cuda*) echo "CUDA: " ;;
     nccl*) echo "NCCL: " ;;
@@ -99,7 +100,7 @@ for scenario in 1-axis-x 2-axis-z 3-tuning 4-longer 5-preflight; do
         at=1
         of=$scenario
         case $name in # how often these are made depends on time
-        cudaEventQuery) ;;
+        cudaEventQuery | cudaEventCreateWithFlags) ;;
         ncclCommGetAsyncError) of=4-longer ;;
         *) [ "$which" = first ] || at=$(((calls + 1) / 2)) ;;
         esac

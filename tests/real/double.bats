@@ -82,8 +82,9 @@ fails() {
 }
 
 @test "double: a peer that hangs in its calls ends by --timeout, which names what was waited for" {
-    fails cudaLaunchKernel:60:1:hang 75 "nothing has completed for 3.0 s (--timeout)" \
-        "waiting in all-reduce" -- --timeout 3s
+    # Whichever rank is first: the one that hangs says in what, the other what it waits for.
+    fails cudaLaunchKernel:60:1:hang 75 "nothing has completed for 3.0 s (--timeout)" -- --timeout 3s
+    grep -qE 'rank 1 .*; waiting in norm-partial norm2 \(op 59, |rank 0 .*; waiting in all-reduce ' "$dir/err"
 }
 
 @test "double: what fails at the end is no failure of the run" {
@@ -98,5 +99,12 @@ fails() {
     S4D_DOUBLE_DRIVER=11040 ends 69 "the driver is for CUDA 11.4, this program was built with" -- \
         "${two[@]}"
     S4D_DOUBLE_GPUS=1 ends 69 "local ranks 0 and 1, of 2 on this node, would share GPU" -- "${two[@]}"
+    CUDA_VISIBLE_DEVICES= ends 69 "no CUDA-capable device is detected" "CUDA_VISIBLE_DEVICES is ''" -- "${two[@]}"
+    CUDA_VISIBLE_DEVICES=-1 ends 69 "no CUDA-capable device" "CUDA_VISIBLE_DEVICES is '-1'" -- "${two[@]}"
+    CUDA_VISIBLE_DEVICES=3 ends 69 "would share GPU 0000:04:00.0" "CUDA_VISIBLE_DEVICES is '3'" -- "${two[@]}"
+    CUDA_VISIBLE_DEVICES=5,2 ends 0 -- "${two[@]}"
+    # Each rank its own, as some launchers have it: one device is number 0 everywhere.
+    ends 0 -- "$mpirun" -n 1 -x CUDA_VISIBLE_DEVICES=6 "$run_double" "${small[@]}" \
+        : -n 1 -x CUDA_VISIBLE_DEVICES=7 "$run_double" "${small[@]}"
     S4D_DOUBLE_GPU_BYTES=34000000 ends 69 "the plan needs" "free are 0.000 of 0.034 GB" -- "${two[@]}"
 }
