@@ -163,5 +163,4 @@ const struct s4d_track_command s4d_track_add = {
     .name = "add",
     .summary = "add records of a night, JSON lines of either program",
     .run = run,
-    .options = groups,
 };

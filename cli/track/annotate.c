@@ -203,5 +203,4 @@ const struct s4d_track_command s4d_track_annotate = {
     .name = "annotate",
     .summary = "a change is accepted since a commit: the history starts again; or a note",
     .run = run,
-    .options = groups,
 };

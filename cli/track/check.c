@@ -49,5 +49,4 @@ const struct s4d_track_command s4d_track_check = {
     .name = "check",
     .summary = "read all of the store, and say whether it is whole",
     .run = run,
-    .options = groups,
 };

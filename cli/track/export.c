@@ -117,5 +117,4 @@ const struct s4d_track_command s4d_track_export = {
     .name = "export",
     .summary = "records as they were added, for add to take back",
     .run = run,
-    .options = groups,
 };

@@ -95,7 +95,8 @@ static int run(int argc, char **argv)
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
 }
 
-const struct s4d_track_command s4d_track_list = {.name = "list",
-                                                 .summary = "the series of the store, a line each",
-                                                 .run = run,
-                                                 .options = groups};
+const struct s4d_track_command s4d_track_list = {
+    .name = "list",
+    .summary = "the series of the store, a line each",
+    .run = run,
+};

@@ -168,5 +168,4 @@ const struct s4d_track_command s4d_track_prune = {
     .name = "prune",
     .summary = "old nights out of the store; annotations stay",
     .run = run,
-    .options = groups,
 };

@@ -189,7 +189,8 @@ static int run(int argc, char **argv)
     return rc < 0 ? s4d_error_print(&err) : S4D_EXIT_OK;
 }
 
-const struct s4d_track_command s4d_track_show = {.name = "show",
-                                                 .summary = "the nights of a series, or a record",
-                                                 .run = run,
-                                                 .options = groups};
+const struct s4d_track_command s4d_track_show = {
+    .name = "show",
+    .summary = "the nights of a series, or a record",
+    .run = run,
+};

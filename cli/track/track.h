@@ -13,7 +13,6 @@ struct s4d_track_command {
     const char *name, *summary;
     /* argv[0] is "scale4d track NAME". Returns the exit code; prints its own errors. */
     int (*run)(int argc, char **argv);
-    const struct s4d_option_group *options;
 };
 extern const struct s4d_track_command s4d_track_add, s4d_track_list, s4d_track_show,
     s4d_track_export, s4d_track_annotate, s4d_track_prune, s4d_track_check;
