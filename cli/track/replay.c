@@ -50,7 +50,8 @@ static char *options_yaml(const json_t *record)
 
 static int read_options(struct s4d_simulation *s, const json_t *record, struct s4d_error *err)
 {
-    static const struct s4d_option_group groups[] = {{.options = s4d_schedule_options}, {NULL}};
+    static const struct s4d_option_group groups[] = {{.options = s4d_schedule_options},
+                                                     {.options = NULL}};
     struct s4d_schedule_options o = s4d_schedule_options_default();
     struct s4d_yaml_node *root;
     char *text = options_yaml(record);
