@@ -196,8 +196,9 @@ static int show(const char *name, struct options *o, int argc, char **argv, stru
         rc = s4d_sensitivity_command(&m, &scenario, &o->sensitivity, &o->schedule, o->json, argc,
                                      argv, err);
     else if (!s4d_scenario_is_plain(&scenario))
-        rc = s4d_fail(err, S4D_EXIT_USAGE, "--set, --diff, --placement, --hosts",
-                      "links, NICs, devices and placement are of a job: they need --sensitivity");
+        rc = s4d_fail(
+            err, S4D_EXIT_USAGE, "--set, --diff, --placement, --hosts",
+            "links, NICs, devices, rates and placement are of a job: they need --sensitivity");
     else
         rc = print(&m, o->json, argc, argv, err);
     s4d_machine_free(&m);

@@ -71,25 +71,54 @@ static void keep_common(struct s4d_night_rates *a, struct s4d_night_rates *b)
             a->busbw_Bps[s] = b->busbw_Bps[s] = NAN;
 }
 
+/* All as before, but the rates of one cause off by their standard errors. */
+static struct s4d_night_state off_by(const struct s4d_night_state *before,
+                                     const struct s4d_rate_noise *error, enum s4d_split_part cause)
+{
+    struct s4d_night_state state = *before;
+    double *class = state.rates.op_class;
+    if (cause == S4D_SPLIT_COMPUTE) {
+        class[S4D_CLASS_GEMM] /= 1 + error->gemm;
+        class[S4D_CLASS_ATTENTION] /= 1 + error->attention;
+        class[S4D_CLASS_KERNEL] /= 1 + error->kernels;
+    }
+    if (cause == S4D_SPLIT_SLOW_NODE)
+        state.slow /= 1 + error->slowest;
+    for (int s = 0; s < S4D_STREAMS; s++)
+        if (part_of_stream(s) == cause)
+            state.rates.stream[s] /= 1 + error->busbw[s];
+    return state;
+}
+
 static int simulate(struct s4d_attribution *a, const struct s4d_replay *r, struct s4d_error *err)
 {
     unsigned masks[S4D_SPLIT_MASKS];
     struct s4d_night_state before = s4d_replay_state(r, &a->before),
-                           after = s4d_replay_state(r, &a->after), states[S4D_SPLIT_MASKS];
-    double time_s[S4D_SPLIT_MASKS], part_s[S4D_SPLIT_CAUSES];
+                           after = s4d_replay_state(r, &a->after),
+                           states[S4D_SPLIT_MASKS + S4D_SPLIT_CAUSES];
+    double time_s[S4D_SPLIT_MASKS + S4D_SPLIT_CAUSES], part_s[S4D_SPLIT_CAUSES];
+    struct s4d_rate_noise error = s4d_rate_errors(&a->before, &a->after);
     if (!a->before.slowest.host[0] || !a->after.slowest.host[0])
         before.slow = after.slow = 1;
     unsigned differ = differing(&before, &after);
     int n = s4d_split_masks(differ, masks);
     for (int i = 0; i < n; i++)
         states[i] = mix(&before, &after, masks[i]);
-    if (s4d_replay_times(r, states, n, time_s, err))
+    int at[S4D_SPLIT_CAUSES] = {0}, all = n; /* where each cause is off; 0: nowhere */
+    for (int i = 0; i < S4D_SPLIT_CAUSES; i++) {
+        states[all] = off_by(&before, &error, (enum s4d_split_part)i);
+        if (differing(&before, &states[all]))
+            at[i] = all++;
+    }
+    if (s4d_replay_times(r, states, all, time_s, err))
         return -1;
     s4d_split(differ, time_s, part_s);
     a->simulated_s[0] = time_s[0];
     a->simulated_s[1] = time_s[n - 1];
     for (int i = 0; i < S4D_SPLIT_CAUSES; i++)
         a->part[i] = part_s[i] / time_s[0];
+    for (int i = 0; i < S4D_SPLIT_CAUSES; i++)
+        a->error[i] = fabs(time_s[at[i]] / time_s[0] - 1);
     snprintf(a->machine, sizeof a->machine, "%s", r->made ? "made of the rates" : r->machine.name);
     return 0;
 }
@@ -120,10 +149,13 @@ static bool by_exposed(struct s4d_attribution *a)
 
 static void finish(struct s4d_attribution *a)
 {
-    double sum = 0;
-    for (int i = 0; i < S4D_SPLIT_CAUSES; i++)
+    double sum = 0, squares = a->ratio_error * a->ratio_error;
+    for (int i = 0; i < S4D_SPLIT_CAUSES; i++) {
         sum += a->part[i];
+        squares += a->error[i] * a->error[i];
+    }
     a->part[S4D_SPLIT_UNEXPLAINED] = a->ratio - 1 - sum;
+    a->error[S4D_SPLIT_UNEXPLAINED] = a->by == S4D_BY_RATES ? sqrt(squares) : 0;
 }
 
 void s4d_attribute(struct s4d_attribution *a, const json_t *record,

@@ -21,31 +21,8 @@ struct list {
     int n;
 };
 
-/* Of two medians' ratio: 1.2533 is sqrt(pi / 2), a median's against a mean's. A scatter of few
- * records says little: then it is taken for that of the others. */
-static double error_of(double noise_before, double noise_after, int before, int after)
+static void add(struct list *list, struct measured m)
 {
-    enum { FEW = 4 };
-    double b = before < FEW && after >= FEW ? noise_after : noise_before,
-           a = after < FEW && before >= FEW ? noise_before : noise_after;
-    return 1.2533 * sqrt(b * b / before + a * a / after);
-}
-
-static double field(const struct s4d_night_rates *r, size_t offset)
-{
-    double value;
-    memcpy(&value, (const char *)r + offset, sizeof value);
-    return value;
-}
-
-/* value and noise: offsets in struct s4d_night_rates. */
-static void add(struct list *list, const struct s4d_attribution *a, struct measured m, size_t value,
-                size_t noise)
-{
-    m.before = field(&a->before, value);
-    m.after = field(&a->after, value);
-    m.error = error_of(field(&a->before, noise), field(&a->after, noise), a->before.records,
-                       a->after.records);
     if (m.before > 0 && m.after > 0)
         list->v[list->n++] = m;
 }
@@ -58,25 +35,21 @@ static struct list list_measured(const struct s4d_attribution *a)
         [S4D_STREAM_Z_GATHER] = "all-gather on z",  [S4D_STREAM_Z_SCATTER] = "reduce-scatter on z",
         [S4D_STREAM_DATA] = "all-reduce on data",   [S4D_STREAM_Z_DATA] = "all-reduce on z,data",
         [S4D_STREAM_X_Y_Z] = "collectives on x,y,z"};
+    const struct s4d_night_rates *b = &a->before, *c = &a->after;
     struct list list = {.n = 0};
-#define AT(name) offsetof(struct s4d_night_rates, name)
-    if (a->before.records == 0 || a->after.records == 0)
+    if (b->records == 0 || c->records == 0)
         return list;
-    add(&list, a, (struct measured){.of = "gemm", .name = "GEMM", .unit = "FLOP/s"},
-        AT(gemm_flops_per_s), AT(noise.gemm));
-    add(&list, a,
-        (struct measured){.of = "attention", .name = "attention", .unit = "s", .is_time = true},
-        AT(attention_s), AT(noise.attention));
-    add(&list, a,
-        (struct measured){.of = "kernels", .name = "other kernels", .unit = "s", .is_time = true},
-        AT(kernels_s), AT(noise.kernels));
+    struct s4d_rate_noise e = s4d_rate_errors(b, c);
+    add(&list, (struct measured){"gemm", "GEMM", "FLOP/s", false, b->gemm_flops_per_s,
+                                 c->gemm_flops_per_s, e.gemm});
+    add(&list, (struct measured){"attention", "attention", "s", true, b->attention_s,
+                                 c->attention_s, e.attention});
+    add(&list, (struct measured){"kernels", "other kernels", "s", true, b->kernels_s, c->kernels_s,
+                                 e.kernels});
     for (int s = 0; s < S4D_STREAMS; s++)
         if (streams[s])
-            add(&list, a,
-                (struct measured){.of = s4d_streams[s].name, .name = streams[s], .unit = "B/s"},
-                AT(busbw_Bps) + (size_t)s * sizeof(double),
-                AT(noise.busbw) + (size_t)s * sizeof(double));
-#undef AT
+            add(&list, (struct measured){s4d_streams[s].name, streams[s], "B/s", false,
+                                         b->busbw_Bps[s], c->busbw_Bps[s], e.busbw[s]});
     return list;
 }
 
@@ -128,15 +101,19 @@ static double scale_of(const struct s4d_attribution *a, enum s4d_time_metric met
 
 static void say_parts(const struct s4d_attribution *a, double scale, FILE *out)
 {
+    const char *comma = "";
     fprintf(out, "%s of %+.1f %%: ", a->by == S4D_BY_RATES ? "simulated," : "by exposed_s,",
             100 * scale * (a->ratio - 1));
     for (int i = 0; i < S4D_SPLIT_PARTS; i++) {
-        double points = 100 * scale * a->part[i];
-        if (fabs(points) >= 0.05 && i != S4D_SPLIT_UNEXPLAINED)
-            fprintf(out, "%s %+.1f, ", i == S4D_SPLIT_SLOW_NODE ? "slow node" : s4d_split_names[i],
-                    points);
+        double points = 100 * scale * a->part[i], error = 100 * fabs(scale) * a->error[i];
+        if (fabs(points) < 0.05 && i != S4D_SPLIT_UNEXPLAINED)
+            continue;
+        fprintf(out, "%s%s %+.1f", comma,
+                i == S4D_SPLIT_SLOW_NODE ? "slow node" : s4d_split_names[i], points);
+        if (error >= 0.05)
+            fprintf(out, " (+-%.1f)", error);
+        comma = ", ";
     }
-    fprintf(out, "unexplained %+.1f", 100 * scale * a->part[S4D_SPLIT_UNEXPLAINED]);
 }
 
 static json_t *text_of(const struct s4d_attribution *a, double scale)
@@ -198,6 +175,12 @@ json_t *s4d_attribution_record(const struct s4d_attribution *a, enum s4d_time_me
             json_object_set_new(parts, s4d_split_names[i], json_real(scale * a->part[i] + 0.0));
         json_object_set_new(record, "change", json_real(scale * (a->ratio - 1)));
         json_object_set_new(record, "parts", parts);
+    }
+    if (a->by == S4D_BY_RATES) {
+        json_t *errors = json_object();
+        for (int i = 0; i < S4D_SPLIT_PARTS; i++)
+            json_object_set_new(errors, s4d_split_names[i], json_real(fabs(scale) * a->error[i]));
+        json_object_set_new(record, "errors", errors);
     }
     if (a->before.records && a->after.records)
         json_object_set_new(record, "rates", rates_of(a));

@@ -267,6 +267,8 @@ static int find(struct s4d_finding *f, const struct s4d_verdict *verdict, struct
     if (change && f->kind != S4D_FINDING_REFERENCE) /* whose value is of no night */
         a.ratio =
             metric == S4D_IS_RATE ? change->before / change->after : change->after / change->before;
+    if (!isnan(a.ratio) && change->deviations > 0)
+        a.ratio_error = fabs(a.ratio - 1) / change->deviations;
     json_t *record = json_loads(line, 0, NULL);
     s4d_attribute(&a, record, &o->replay);
     if (!isnan(a.ratio) || a.after.records) {

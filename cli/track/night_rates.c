@@ -166,5 +166,31 @@ struct s4d_night_rates s4d_night_rates_median(const struct s4d_night_rates *v, i
              &r.noise.busbw[s]);
 #undef FIELD
     r.slowest = vote(v, n);
+    double unused;
+    take(v, n, offsetof(struct s4d_night_rates, slowest.part), &unused, &r.noise.slowest);
     return r;
+}
+
+/* Of two medians' ratio: 1.2533 is sqrt(pi / 2), a median's against a mean's. A scatter of few
+ * records says little: then it is taken for that of the others. */
+static double error_of(double noise_before, double noise_after, int before, int after)
+{
+    enum { FEW = 4 };
+    double b = before < FEW && after >= FEW ? noise_after : noise_before,
+           a = after < FEW && before >= FEW ? noise_before : noise_after;
+    return 1.2533 * sqrt(b * b / before + a * a / after);
+}
+
+struct s4d_rate_noise s4d_rate_errors(const struct s4d_night_rates *before,
+                                      const struct s4d_night_rates *after)
+{
+    const struct s4d_rate_noise *b = &before->noise, *a = &after->noise;
+    int n = before->records, m = after->records;
+    struct s4d_rate_noise e = {.gemm = error_of(b->gemm, a->gemm, n, m),
+                               .attention = error_of(b->attention, a->attention, n, m),
+                               .kernels = error_of(b->kernels, a->kernels, n, m),
+                               .slowest = error_of(b->slowest, a->slowest, n, m)};
+    for (int s = 0; s < S4D_STREAMS; s++)
+        e.busbw[s] = error_of(b->busbw[s], a->busbw[s], n, m);
+    return e;
 }

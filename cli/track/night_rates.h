@@ -16,17 +16,18 @@ struct s4d_slowest {
     int records;    /* of those read, in so many it was the slowest */
 };
 
+/* Parts of the rates that they belong to; 0: of one record. */
+struct s4d_rate_noise {
+    double gemm, attention, kernels, slowest, busbw[S4D_STREAMS];
+};
+
 /* Not there: NAN. */
 struct s4d_night_rates {
     int records;
     double gemm_flops_per_s; /* the median node's (of one node: rank's) without the slowest */
     double gemm_s, attention_s, kernels_s; /* of a rank and iteration, mean over ranks */
     double busbw_Bps[S4D_STREAMS];
-    /* How the records scatter, of their median (support/statistics.h: variation); of one record 0.
-     */
-    struct s4d_rate_noise {
-        double gemm, attention, kernels, busbw[S4D_STREAMS];
-    } noise;
+    struct s4d_rate_noise noise; /* how the records scatter (support/statistics.h: variation) */
     struct s4d_slowest slowest;
     int nodes, ranks_per_node; /* the most ranks that a node has */
 };
@@ -37,5 +38,8 @@ struct s4d_night_rates s4d_night_rates_of(const json_t *record);
 /* The medians of n >= 1; the slowest is the node that most often was, by the median part of the
  * slowest in each; nodes are the last's. */
 struct s4d_night_rates s4d_night_rates_median(const struct s4d_night_rates *v, int n);
+/* Standard errors of every rate's change from the one to the other, each with records. */
+struct s4d_rate_noise s4d_rate_errors(const struct s4d_night_rates *before,
+                                      const struct s4d_night_rates *after);
 
 #endif

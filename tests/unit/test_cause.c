@@ -165,6 +165,33 @@ static void test_combined(void **state)
     check(&c, (1 + c.z) / 0.96 - 1 - c.z);
 }
 
+/* Rates of z that scatter by 1 % in four records before and since: 1.2533 x 1 % x sqrt(1/4 + 1/4) =
+ * 0.886 % of their time; z made 1 / 0.88 - 1 = 13.64 % of it, so its part's error is 0.886 / 13.64
+ * = 6.50 % of the part. The change itself is known to 0.3 %: together that of what is unexplained.
+ */
+static void test_errors(void **state)
+{
+    (void)state;
+    struct change c = change(machine, plain, &(struct night){1, 0.88, 1, 1, 0, 1}, true);
+    struct s4d_rate_noise *noise[] = {&c.a.before.noise, &c.a.after.noise};
+    json_t *record = night_json(plain);
+    for (int i = 0; i < 2; i++)
+        noise[i]->busbw[S4D_STREAM_Z_GATHER] = noise[i]->busbw[S4D_STREAM_Z_SCATTER] = 0.01;
+    c.a.before.records = c.a.after.records = 4;
+    c.a.ratio_error = 0.003;
+    s4d_attribute(&c.a, record,
+                  &(struct s4d_replay_options){.machine = (char *)machine, .workers = 2});
+    double z = 0.00886 / 0.13636 * c.z;
+    night_near(c.a.error[S4D_SPLIT_Z], z, 0.01 * z);
+    night_near(c.a.error[S4D_SPLIT_UNEXPLAINED], sqrt(z * z + 0.003 * 0.003), 0.01 * z);
+    assert_true(c.a.error[S4D_SPLIT_COMPUTE] == 0 && c.a.error[S4D_SPLIT_SLOW_NODE] == 0);
+    json_t *said = s4d_attribution_record(&c.a, S4D_IS_TIME);
+    assert_non_null(
+        strstr(json_string_value(json_object_get(said, "text")), " (+-0.3), unexplained"));
+    json_decref(said);
+    json_decref(record);
+}
+
 /* Where nothing runs beside anything x makes exactly what its all-reduces take, 1 / 0.88 - 1 =
  * 13.64 % longer, and products what they take, 1 / 0.97 - 1 = 3.09 % longer. On two nodes of 10
  * GB/s and 5 us: all-reduces of n bytes, 2 x 1/2 x n / 10e9 + 2 x 5 us each. */
@@ -202,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_three),
         cmocka_unit_test(test_combined),
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
