@@ -10,7 +10,7 @@
 #: unit            the unit tests alone
 #: golden          rewrite the golden files with what the program prints now; review the diff
 #: compare-host    measure this machine, train and simulate on it: build/compare-host/report.md
-#: nightly         train small models, keep the records in build/nightly, say what changed
+#: nightly         train small models, keep the records, say what changed: build/nightly/report.html
 #: accuracy        models of collectives and kernels against measurements: build/accuracy/report.md
 #: bench           measure the speed and accuracy targets
 #: format          clang-format every source file
@@ -264,7 +264,9 @@ compare-host: all
 
 # The machine that the simulated records are of is measured on the first night.
 NIGHTLY_MODELS := $(foreach m,s m l,--workload real/compare-host/gpt-compare-$m.yaml)
-nightly: all
+nightly:
+	@.ci/deps.sh install build run figures
+	@$(MAKE) $(JOBS) --no-print-directory all
 	@if [ -x $(BUILD)/scale4d-run ]; then \
 	    CALIBRATE='$(NIGHTLY_MODELS) --global-batch 4 --micro-batch 1 --precision f32' \
 	        real/launch/nightly.sh real/nightly/nightly.yaml; \

@@ -113,6 +113,7 @@ worse() {
 for file in "$records" "$out/$name-simulated.jsonl"; do
     [ ! -s "$file" ] || build/scale4d track add "$file" || worse $?
 done
+# What a cause is simulated with: the machine, and models that are files.
 causes=()
 [ ! -s "$out/machine.yaml" ] || causes=(--machine "$out/machine.yaml")
 while read -r file; do
@@ -126,6 +127,8 @@ cat "$out/verdict.txt"
 worse $verdict
 if command -v gnuplot > /dev/null; then
     build/scale4d track report "${references[@]}" --output "$out/report.html" || worse $?
+else
+    echo "# no report: there is no gnuplot here; elsewhere: scale4d track report --store $SCALE4D_STORE"
 fi
 echo "# $name, night $night: suite $([ $suite_status -eq 0 ] && echo OK || echo "FAILED ($suite_status)"), $(
     tail -n 1 "$out/verdict.txt" | sed 's/^# //')"
