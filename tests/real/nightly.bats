@@ -96,6 +96,23 @@ END
     grep -E ' 2 +2 +2026-11-30 .* rates test gpt-tiny 2 GPUs 2x1x1x1' "$dir/list"
 }
 
+@test "the same by CUDA's double" {
+    double=$PWD/${BUILD:-build}/tests/double/scale4d-run
+    [ -x "$double" ] || skip "the double of CUDA is not built"
+    suite 'experiments: [{name: a}]'
+    sed -i 's/rates: false/rates: true/; s/precision: f32/precision: bf16\nbackend: cuda/' "$dir/n.yaml"
+    ends 0 "2 runs, 0 of 1 experiments failed" -- \
+        "$mpirun" -n 2 "$double" nightly "$dir/n.yaml" --output "$dir/o.jsonl"
+    is_told "$dir/o.jsonl" <<'END'
+rates a - - - -
+train a 1 - - False
+train a 2 - - False
+END
+    head -n 1 "$dir/o.jsonl" > "$dir/out"
+    [ "$(field "['backend']")" = cuda ]
+    [ "$(field "['gemm_flops_per_s'] > 0")" = True ]
+}
+
 @test "bad files and options: file, line, what was expected; nothing is run" {
     bad() { # EXIT WORDS: of the suite on standard input
         local want=$1
