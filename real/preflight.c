@@ -109,25 +109,26 @@ static struct s4d_buffer matrix(const struct work *w, enum s4d_type type, int i,
     return (struct s4d_buffer){w->memory + i * bytes, type, n, n, n};
 }
 
+/* What is run and timed next. */
+static void set_op(struct work *w, int kind)
+{
+    int index = w->p->check[kind].op;
+    w->op = w->p->ops[index];
+    w->call = (struct s4d_call){.op = &w->op, .index = index};
+}
+
 static void set_product(struct work *w, int64_t n)
 {
     enum s4d_type type = w->p->program.options.precision;
-    w->op = (struct s4d_op){.kind = S4D_OP_GEMM, .stream = S4D_STREAM_COMPUTE};
-    w->op.label.name = "preflight";
     w->op.c.gemm.m = w->op.c.gemm.n = w->op.c.gemm.k = n;
-    w->call = (struct s4d_call){.op = &w->op};
     for (int i = 0; i < 3; i++)
         w->call.operand[i] = matrix(w, type, i, n);
 }
 
-static void set_copy(struct work *w, enum s4d_op_kind kind, int64_t bytes)
+static void set_copy(struct work *w, int64_t bytes)
 {
-    enum s4d_stream stream = kind == S4D_OP_COPY             ? S4D_STREAM_COMPUTE
-                             : kind == S4D_OP_HOST_TO_DEVICE ? S4D_STREAM_COPY_IN
-                                                             : S4D_STREAM_COPY_OUT;
+    enum s4d_op_kind kind = w->op.kind;
     int64_t n = bytes / 4;
-    w->op = (struct s4d_op){.kind = kind, .stream = stream, .label.name = "preflight"};
-    w->call = (struct s4d_call){.op = &w->op};
     w->call.operand[0] = (struct s4d_buffer){w->memory, S4D_F32, 1, n, n};
     w->call.operand[1] = (struct s4d_buffer){w->memory + bytes, S4D_F32, 1, n, n};
     if (kind == S4D_OP_COPY) { /* rows, as kernels like them */
@@ -141,17 +142,13 @@ static void set_copy(struct work *w, enum s4d_op_kind kind, int64_t bytes)
         w->call.operand[1].data = w->pinned;
 }
 
-static void set_sum(struct work *w, const struct s4d_preflight_info *info, int64_t bytes)
+static void set_sum(struct work *w, int64_t bytes)
 {
     int64_t n = bytes / 4;
-    w->op = (struct s4d_op){
-        .kind = S4D_OP_ALL_REDUCE, .stream = info->stream, .label.name = info->name};
-    w->op.c.collective.axes = s4d_streams[info->stream].axes;
     w->op.c.collective.reduction = S4D_SUM;
     w->op.c.collective.type = S4D_F32;
     w->op.c.collective.count = n;
     w->op.c.collective.members = s4d_group_size(&w->p->program.grid, w->op.c.collective.axes);
-    w->call = (struct s4d_call){.op = &w->op};
     w->call.operand[0] = (struct s4d_buffer){w->memory, S4D_F32, 1, n, n};
     w->call.operand[1] = (struct s4d_buffer){w->memory + bytes, S4D_F32, 1, n, n};
 }
@@ -163,16 +160,13 @@ static bool sums(int kind)
 
 static void set(struct work *w, int kind, int64_t size)
 {
+    set_op(w, kind);
     if (sums(kind))
-        set_sum(w, &s4d_preflight_kinds[kind], size);
-    else if (kind == S4D_PREFLIGHT_ALONE || kind == S4D_PREFLIGHT_GEMM)
+        set_sum(w, size);
+    else if (s4d_preflight_kinds[kind].flops)
         set_product(w, size);
     else
-        set_copy(w,
-                 kind == S4D_PREFLIGHT_MEMORY      ? S4D_OP_COPY
-                 : kind == S4D_PREFLIGHT_TO_DEVICE ? S4D_OP_HOST_TO_DEVICE
-                                                   : S4D_OP_DEVICE_TO_HOST,
-                 size);
+        set_copy(w, size);
 }
 
 /* FLOP or bytes of one. */
@@ -202,8 +196,8 @@ static int choose_sizes(struct work *w, struct s4d_error *err)
     struct s4d_preflight *p = w->p;
     double t_s = 0;
     int64_t n = SMALLEST;
-    for (set_product(w, n); n <= TRIED; n *= 2) {
-        set_product(w, n);
+    for (;; n *= 2) {
+        set(w, S4D_PREFLIGHT_GEMM, n);
         if (run_once(w, &t_s, err))
             return -1;
         if (t_s >= long_s || n == TRIED)
@@ -211,7 +205,7 @@ static int choose_sizes(struct work *w, struct s4d_error *err)
     }
     p->check[S4D_PREFLIGHT_ALONE].size = p->check[S4D_PREFLIGHT_GEMM].size =
         grown(n, t_s, 3, SMALLEST, LARGEST);
-    set_copy(w, S4D_OP_COPY, tried_bytes);
+    set(w, S4D_PREFLIGHT_MEMORY, tried_bytes);
     if (run_once(w, &t_s, err))
         return -1;
     p->check[S4D_PREFLIGHT_MEMORY].size = grown(tried_bytes, t_s, 1, least_copy, most_copy);
@@ -220,7 +214,7 @@ static int choose_sizes(struct work *w, struct s4d_error *err)
     for (int k = 0; k < S4D_PREFLIGHT_KINDS; k++) {
         if (!sums(k) || p->program.stream_length[s4d_preflight_kinds[k].stream] == 0)
             continue;
-        set_sum(w, &s4d_preflight_kinds[k], least_sum);
+        set(w, k, least_sum);
         if (run_once(w, &t_s, err))
             return -1;
         p->check[k].size = grown(least_sum, t_s, 1, least_sum, most_sum);

@@ -34,6 +34,7 @@ extern const struct s4d_preflight_info s4d_preflight_kinds[S4D_PREFLIGHT_KINDS];
 
 /* What one check found. */
 struct s4d_preflight_check {
+    int op;          /* in ops */
     int64_t size;    /* rows of a square product, or bytes; 0: the check was not made */
     int members;     /* of a group; 1 where there are none */
     double *rate;    /* of every rank; in a group that of its slowest */
@@ -53,8 +54,8 @@ struct s4d_preflight_options {
 
 struct s4d_preflight {
     struct s4d_preflight_options options;
-    struct s4d_program program; /* of ops that are never run: the device's grid and streams */
-    struct s4d_op ops[3];
+    struct s4d_program program; /* its ops are the sums: the device's grid and streams */
+    struct s4d_op ops[S4D_PREFLIGHT_KINDS]; /* and beyond them, for messages, the other checks */
     int ranks_per_node;
     struct s4d_preflight_check check[S4D_PREFLIGHT_KINDS];
 };

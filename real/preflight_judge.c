@@ -17,6 +17,33 @@ const struct s4d_preflight_info s4d_preflight_kinds[S4D_PREFLIGHT_KINDS] = {
     {"world", "all-reduce of all ranks, bus bandwidth", false, S4D_STREAM_X_Y_Z},
 };
 
+static const struct {
+    enum s4d_op_kind op;
+    enum s4d_stream stream;
+} kinds[S4D_PREFLIGHT_NODE] = {
+    {S4D_OP_GEMM, S4D_STREAM_COMPUTE},
+    {S4D_OP_GEMM, S4D_STREAM_COMPUTE},
+    {S4D_OP_COPY, S4D_STREAM_COMPUTE},
+    {S4D_OP_HOST_TO_DEVICE, S4D_STREAM_COPY_IN},
+    {S4D_OP_DEVICE_TO_HOST, S4D_STREAM_COPY_OUT},
+};
+
+static struct s4d_op op_of(int kind, enum s4d_op_kind op, enum s4d_stream stream)
+{
+    return (struct s4d_op){
+        .kind = op,
+        .stream = stream,
+        .label = {.layer = -1, .micro_batch = -1, .name = s4d_preflight_kinds[kind].name}};
+}
+
+/* Whether ranks sum so: where one node, or one rank a node, is all there is, it is the world. */
+static bool is_made(const struct s4d_preflight *p, int kind)
+{
+    int members = p->check[kind].members, ranks = s4d_grid_ranks(&p->program.grid);
+    return s4d_preflight_kinds[kind].stream != S4D_STREAMS && members > 1 &&
+           (kind == S4D_PREFLIGHT_WORLD || members < ranks);
+}
+
 void s4d_preflight_init(struct s4d_preflight *p, int ranks, int ranks_per_node,
                         enum s4d_type precision, const struct s4d_preflight_options *options)
 {
@@ -31,17 +58,19 @@ void s4d_preflight_init(struct s4d_preflight *p, int ranks, int ranks_per_node,
         struct s4d_preflight_check *c = &p->check[k];
         c->rate = s4d_calloc((size_t)ranks, sizeof *c->rate);
         c->wrong = s4d_calloc((size_t)ranks, sizeof *c->wrong);
-        c->members = 1;
-        if (stream == S4D_STREAMS)
+        c->members =
+            stream == S4D_STREAMS ? 1 : s4d_group_size(&p->program.grid, s4d_streams[stream].axes);
+        if (!is_made(p, k))
             continue;
-        c->members = s4d_group_size(&p->program.grid, s4d_streams[stream].axes);
-        /* Where one node, or one rank a node, is all there is, it is the world. */
-        if (c->members < 2 || (k != S4D_PREFLIGHT_WORLD && c->members == ranks))
-            continue;
-        struct s4d_op *op = &p->ops[p->program.n_ops++];
-        *op = (struct s4d_op){
-            .kind = S4D_OP_ALL_REDUCE, .stream = stream, .label.name = s4d_preflight_kinds[k].name};
+        c->op = p->program.n_ops++;
+        p->ops[c->op] = op_of(k, S4D_OP_ALL_REDUCE, stream);
+        p->ops[c->op].c.collective.axes = s4d_streams[stream].axes;
         p->program.stream_length[stream] = 1;
+    }
+    int n = p->program.n_ops;
+    for (int k = 0; k < S4D_PREFLIGHT_NODE; k++) {
+        p->check[k].op = n;
+        p->ops[n++] = op_of(k, kinds[k].op, kinds[k].stream);
     }
 }
 

@@ -214,7 +214,9 @@ static int sample_op(struct s4d_probe *p, const struct s4d_program *program,
     double once_s = 0;
     int repeats = 1, rc = 0;
     for (int i = 0; i < MOST_REPEATS; i++)
-        calls[i] = (struct s4d_call){.op = op, .coordinate = origin};
+        calls[i] = (struct s4d_call){.op = op,
+                                     .index = program->ops == p->ops ? (int)(op - program->ops) : 0,
+                                     .coordinate = origin};
     place(p, program, &calls[0]);
     rc = time_calls(p->device, calls, 1, &once_s, err);
     for (int i = 0; i < 2 && !rc; i++) /* the second estimate is of a warm one */

@@ -28,6 +28,7 @@ struct s4d_probe {
     struct s4d_device *device;
     const struct s4d_peers *peers;
     struct s4d_probe_options options;
+    const struct s4d_op *ops; /* of the device's program, where its ops are timed, for messages */
     struct s4d_probe_pool {
         unsigned char *memory, *contents; /* on the device; what it is filled with before an op */
         int64_t bytes, cursor, used;      /* used: what was given to ops since it was filled */

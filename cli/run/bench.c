@@ -2,6 +2,7 @@
 #include "cli/run/bench.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "real/host/host.h"
 #include "real/watch.h"
@@ -116,6 +117,18 @@ void s4d_bench_close(struct s4d_bench *b)
     b->open = false;
     s4d_probe_close(&b->probe);
     b->device.close(b->device.self);
+}
+
+int s4d_bench_check_tf32(bool tf32, int backend, enum s4d_type precision, struct s4d_error *err)
+{
+    const char *name = s4d_backend_names[backend];
+    if (tf32 && strcmp(name, "cuda") != 0)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--tf32", "--backend %s has none", name);
+    if (tf32 && precision != S4D_F32)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--tf32",
+                        "rounds products of f32 matrices, and --precision is %s",
+                        s4d_type_names[precision]);
+    return 0;
 }
 
 int s4d_bench_stream(const char *axis, const struct s4d_grid *grid, struct s4d_error *err)

@@ -49,6 +49,9 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
                            struct s4d_error *err);
 void s4d_bench_close(struct s4d_bench *b);
 
+/* 0, or -1 (exit 64): --tf32 of a backend or precision that has none. */
+int s4d_bench_check_tf32(bool tf32, int backend, enum s4d_type precision, struct s4d_error *err);
+
 /* How many consecutive ranks each node has; 0: it is not so regular. Collective. */
 int s4d_bench_ranks_per_node(const struct s4d_world *w);
 

@@ -114,6 +114,9 @@ static int find_parts(struct s4d_calibrate *c, const struct s4d_texts *names, st
     }
     if (names->n == 0)
         c->parts = S4D_ALL_PARTS;
+    if (s4d_bench_check_tf32(c->config->tf32, c->config->backend,
+                             c->config->schedule.options.precision, err))
+        return -1;
     if (c->config->output && c->parts != S4D_ALL_PARTS)
         return s4d_fail(err, S4D_EXIT_USAGE, "--output", "a machine needs all parts measured");
     if (c->config->workloads.n == 0 && (c->parts & ~S4D_PART_COLLECTIVES)) {

@@ -55,6 +55,14 @@ static int build(struct s4d_layers *j, struct s4d_error *err)
     bool automatic;
     if (!j->config->workload)
         return s4d_fail(err, S4D_EXIT_USAGE, "--workload", "expected a model, not given");
+    if (s4d_bench_check_tf32(j->config->tf32, j->config->backend, s.options.precision, err))
+        return -1;
+    if (j->config->gemm_tuning != S4D_TUNING_OFF && !s4d_backend_of(j->config->backend)->choices)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none",
+                        s4d_backend_names[j->config->backend]);
+    if (j->config->gemm_cache && j->config->gemm_tuning == S4D_TUNING_OFF)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
+                        "is of --gemm-tuning cached or full, which is not given");
     s.options.micro_batch = s.options.micro_batch > 0 ? s.options.micro_batch : 1;
     if (!s.grid.given && s.options.global_batch == 0)
         s.options.global_batch = s.options.micro_batch * j->world->size;
@@ -158,8 +166,10 @@ static int measure(struct s4d_layers *j, struct s4d_bench *b, struct s4d_error *
                                         .attempts = 3,
                                         .vocabulary = j->workload.model.vocab_size};
     if (s4d_bench_open_program(b, &j->program, err) ||
-        s4d_probe_open(&b->probe, &b->device, &b->peers, &o, pool_bytes(j), err) ||
-        measure_squares(j, &b->probe, err))
+        s4d_probe_open(&b->probe, &b->device, &b->peers, &o, pool_bytes(j), err))
+        return -1;
+    b->probe.ops = j->program.ops;
+    if (measure_squares(j, &b->probe, err))
         return -1;
     for (int i = 0; i < j->program.n_ops; i++) {
         struct s4d_layers_row row = {&j->program.ops[i], {{0}, false, 0}};

@@ -238,7 +238,9 @@ int s4d_preflight_run(const struct s4d_preflight_config *config, struct s4d_worl
     struct s4d_error err;
     struct measure m = {NULL, NULL};
     struct s4d_preflight_options options;
-    bool bad = (config->machine && s4d_preflight_machine_load(&m.machine, config->machine, &err)) ||
+    bool bad = s4d_bench_check_tf32(config->tf32, config->backend, (enum s4d_type)config->precision,
+                                    &err) ||
+               (config->machine && s4d_preflight_machine_load(&m.machine, config->machine, &err)) ||
                make_options(config, &m, &options, &err);
     int code = s4d_world_agree(w, bad ? &err : NULL);
     if (!code)

@@ -46,6 +46,8 @@ PY
     ends 64 "expected one of 0 to 1, got 2" -- "$run4d" "${one[@]}" --layer 2
     ends 64 "--workload" -- "$run4d" layers
     ends 64 "'auto'" -- "$run4d" "${one[@]}" --grid auto --global-batch 2
+    ends 64 "--backend host has none" -- "$run4d" "${one[@]}" --tf32
+    ends 64 "--gemm-tuning" -- "$run4d" "${one[@]}" --gemm-tuning full
     ends 65 "gpt-tinny" -- "$run4d" layers --workload gpt-tinny
     ends 64 "--grid" -- "$run4d" "${one[@]}" --grid 2x1x1x1 --global-batch 2
 }
@@ -53,8 +55,8 @@ PY
 @test "layers: on CUDA's double, with a peak that is advertised, and products tuned" {
     [ -x "$run_double" ] || skip "built without CUDA"
     S4D_DOUBLE_NAME="NVIDIA H100 80GB HBM3" ends 0 "advertised: 989.0 TFLOP/s (stas00" -- \
-        "$mpirun" -n 2 "$run_double" layers --backend cuda --workload llama-tiny --grid 2x1x1x1 \
-        --global-batch 4 --samples 3 --gemm-tuning full --gemm-cache "$dir/cache"
+        "$run_double" layers --backend cuda --workload llama-tiny --samples 3 --gemm-tuning full \
+        --gemm-cache "$dir/cache"
     [ "$(grep -vc '^#' "$dir/cache")" -gt 5 ]
     grep -qE '^layer +all .* [0-9.]+ +[0-9.]+$' "$dir/out"
 }

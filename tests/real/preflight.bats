@@ -53,6 +53,7 @@ PY
     ends 64 "from 0 to 100" -- "$run4d" "${check[@]}" --machine dgx-a100 --tolerance 101
     ends 64 "--machine is not given" -- "$run4d" "${check[@]}" --tolerance 5
     ends 65 "dgx-a1000" -- "$run4d" "${check[@]}" --machine dgx-a1000
+    ends 64 "--backend host has none" -- "$run4d" "${check[@]}" --tf32
     ends 64 "--slower" -- "$run4d" preflight --slower 101
 }
 
@@ -77,6 +78,8 @@ PY
     ends 0 "6 checks of 2 devices, slow or wrong in 0  OK" -- "${two[@]}"
     S4D_DOUBLE_GPUS=0 ends 69 "rank 0 (" "no CUDA-capable device is detected" -- "${two[@]}"
     S4D_DOUBLE_FAIL=product:3:1 ends 69 "scale4d: rank 1 (" -- "${two[@]}"
+    S4D_DOUBLE_FAIL=cublasGemmStridedBatchedEx:5:1:hang ends 75 "(--timeout)" -- \
+        "${two[@]}" --timeout 3s
     S4D_DOUBLE_FAIL=join:1:1 ends 75 "nothing has completed for" "(--timeout)" -- \
         "${two[@]}" --timeout 3s
 }
