@@ -14,8 +14,10 @@ struct s4d_metric {
     const char *other; /* the path where the first is not there, or NULL */
     const char *over;  /* path of a number: the metric is that over each sample; NULL: the sample */
     const char *unit;
-    int direction;    /* +1: more is better, -1: less is, 0: shown, and not judged */
-    double magnitude; /* the least change worth a word, a part: 0.01 is 1 % */
+    int direction;     /* +1: more is better, -1: less is, 0: shown, and not judged */
+    double magnitude;  /* the least change worth a word, a part: 0.01 is 1 % */
+    const char *whole; /* the metric that it is a part of: what changes less than 0.5 % of that is
+                        * not worth a word either; NULL: none */
 };
 
 /* In the order in which they are shown; ends with a row without a name. */

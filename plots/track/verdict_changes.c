@@ -9,9 +9,10 @@
 
 enum {
     TOGETHER = 2,    /* days apart at most: one change */
-    SETTLED = 7,     /* nights at a level before one night can stand out from it */
     OVERALL_ROWS = 2 /* of the table of metrics: what a whole iteration takes */
 };
+
+static const double LEAST_OF_WHOLE = 0.005;
 
 /* A change of one metric, not yet in a finding. */
 struct item {
@@ -68,9 +69,20 @@ static void add(struct items *items, const struct s4d_points *points, int first,
     s4d_push(items->v, items->n, items->cap, item);
 }
 
-static int changes_of(struct items *items, const struct s4d_points *points,
-                      const struct s4d_change_options *common, int *judged, struct s4d_error *err)
+/* The least change of a metric that is a part of another, in its unit; 0: any. */
+static double least_of_whole(const struct s4d_history *history, const struct s4d_metric *metric)
 {
+    for (int i = 0; metric->whole && i < history->n; i++)
+        if (strcmp(history->v[i].name, metric->whole) == 0)
+            return LEAST_OF_WHOLE * history->v[i].v[history->v[i].n - 1].median;
+    return 0;
+}
+
+static int changes_of(struct items *items, const struct s4d_history *history,
+                      const struct s4d_points *points, const struct s4d_change_options *common,
+                      int *judged, struct s4d_error *err)
+{
+    double least = least_of_whole(history, points->metric);
     struct s4d_change_options options = *common;
     options.magnitude = fmax(options.magnitude, points->metric->magnitude);
     struct s4d_level *levels = s4d_malloc((size_t)points->n * sizeof *levels);
@@ -78,13 +90,15 @@ static int changes_of(struct items *items, const struct s4d_points *points,
     int first, n = s4d_levels(points, levels, &first);
     int found = s4d_change_points(levels, n, &options, v, err);
     for (int i = 0; i < found; i++)
-        if (s4d_change_stands(levels, v, found, i, &options))
+        if (s4d_change_stands(levels, v, found, i, &options) &&
+            fabs(v[i].after - v[i].before) >= least)
             add(items, points, first, &v[i],
                 s4d_worse(points->metric, v[i].before, v[i].after) > 0 ? S4D_STANDING_WORSE
                                                                        : S4D_STANDING_BETTER);
     int from = found > 0 ? v[found - 1].at : 0;
-    if (found >= 0 && n - 1 - from >= SETTLED &&
+    if (found >= 0 && n - 1 - from >= S4D_NIGHTS_SETTLED &&
         s4d_night_stands_out(levels, from, n, &options, &last) &&
+        fabs(last.after - last.before) >= least &&
         s4d_worse(points->metric, last.before, last.after) > 0)
         add(items, points, first, &last, S4D_STANDING_WATCH);
     *judged = n;
@@ -150,7 +164,7 @@ int s4d_verdict_changes(struct s4d_verdict *verdict, const struct s4d_series *se
         /* A metric that this night's record does not have says nothing of this night. */
         if (points->metric->direction == 0 || points->v[points->n - 1].day != verdict->night)
             continue;
-        rc = changes_of(&items, points, &verdict->options.change, &judged, err);
+        rc = changes_of(&items, history, points, &verdict->options.change, &judged, err);
         if (judged > *nights)
             *nights = judged;
     }

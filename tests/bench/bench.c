@@ -2,9 +2,10 @@
 /* make bench: measures the programs' targets for speed, memory and accuracy, and prints them beside
  * what is aimed at. Nothing passes or fails here: times depend on the machine.
  *
- *   bench [simulate] [tune] [train] [track]
+ *   bench [simulate] [tune] [train] [track] [change]
  *                     all by default; simulate, tune: whole runs of build/scale4d, start-up
- * included; train: iterations of build/scale4d-run; track: a store of 1,000,000 records */
+ * included; train: iterations of build/scale4d-run; track: a store of 1,000,000 records; change:
+ * how many steps of nightly series are found, and how many false alarms there are */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -328,5 +329,7 @@ int main(int argc, char **argv)
         bench_training();
     if (wanted(argc, argv, "track"))
         bench_track();
+    if (wanted(argc, argv, "change"))
+        bench_changes();
     return 0;
 }

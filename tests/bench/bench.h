@@ -20,5 +20,7 @@ double bench_now_s(void);
 void bench_training(void);
 /* A store of nightly records: its size, and how long its commands take. */
 void bench_track(void);
+/* Changes of nightly series: how many are found, how many are none. */
+void bench_changes(void);
 
 #endif
