@@ -104,30 +104,52 @@ static const char *own(const char *line, const char *device, const char *library
     return line + d + l + 2;
 }
 
+enum { COLUMNS = 19 };
+
+/* Whether a line, of `n` bytes, is one of a file like this, of whatever device: a comment, nothing,
+ * or columns. The last may have lost its end. */
+static bool is_line(const char *line, ssize_t n)
+{
+    int tabs = 0;
+    if (strlen(line) != (size_t)n)
+        return false;
+    for (const char *c = line; *c; c++)
+        tabs += *c == '\t';
+    return line[0] == '#' || line[0] == '\n' || tabs == COLUMNS - 1 || line[n - 1] != '\n';
+}
+
+static int wrong_line(const char *file, int number, struct s4d_error *err)
+{
+    char where[400];
+    snprintf(where, sizeof where, "%.380s:%d", file, number);
+    s4d_fail(err, S4D_EXIT_DATA, where, "expected %d columns: %.200s", COLUMNS, header + 2);
+    if (err)
+        err->text[strcspn(err->text, "\n")] = '\0';
+    return s4d_hint(err, "--gemm-tuning full writes the file anew once it is removed");
+}
+
 int s4d_gemm_choices_read(struct s4d_gemm_choices *choices, const char *file, const char *device,
                           const char *library, struct s4d_error *err)
 {
-    FILE *f = fopen(file, "r");
-    char *line = NULL, where[400];
+    FILE *f = fopen(file, "re");
+    char *line = NULL;
     size_t room = 0;
+    ssize_t n;
     int rc = 0;
     if (!f && errno == ENOENT)
         return 0;
     if (!f)
         return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    for (int number = 1; !rc && getline(&line, &room, f) > 0; number++) {
+    for (int number = 1; !rc && (n = getline(&line, &room, f)) > 0; number++) {
         struct s4d_gemm_choice c;
         const char *rest = own(line, device, library);
-        if (!rest)
-            continue;
-        if (parse(rest, &c)) {
+        if (!is_line(line, n) || (rest && !parse(rest, &c)))
+            rc = wrong_line(file, number, err);
+        else if (rest)
             s4d_push(choices->v, choices->n, choices->cap, c);
-            continue;
-        }
-        snprintf(where, sizeof where, "%.380s:%d", file, number);
-        s4d_fail(err, S4D_EXIT_DATA, where, "expected the columns of the first line");
-        rc = s4d_hint(err, "--gemm-tuning full writes the file anew once it is removed");
     }
+    if (!rc && ferror(f))
+        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
     free(line);
     fclose(f);
     return rc;
@@ -174,12 +196,37 @@ static void make_folders(const char *file)
     free(path);
 }
 
+static int not_written(const char *file, struct s4d_error *err)
+{
+    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+}
+
+/* The file that is renamed at the end. */
+static FILE *open_new(const char *file, char **new)
+{
+    *new = s4d_asprintf("%s.%ld", file, (long)getpid());
+    make_folders(file);
+    return fopen(*new, "we");
+}
+
+int s4d_gemm_choices_writable(const char *file, struct s4d_error *err)
+{
+    char *new;
+    FILE *out = open_new(file, &new);
+    int rc = out ? 0 : not_written(file, err);
+    if (out) {
+        fclose(out);
+        unlink(new);
+    }
+    free(new);
+    return rc;
+}
+
 int s4d_gemm_choices_write(const struct s4d_gemm_choices *choices, const char *file,
                            const char *device, const char *library, struct s4d_error *err)
 {
-    char *new = s4d_asprintf("%s.%ld", file, (long)getpid());
-    make_folders(file);
-    FILE *out = fopen(new, "w");
+    char *new;
+    FILE *out = open_new(file, &new);
     int rc = out ? 0 : -1;
     if (out) {
         fputs(header, out);
@@ -190,7 +237,7 @@ int s4d_gemm_choices_write(const struct s4d_gemm_choices *choices, const char *f
         rc = fclose(out) != 0 || rc || rename(new, file) != 0 ? -1 : 0;
     }
     if (rc) {
-        s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+        not_written(file, err);
         unlink(new);
     }
     free(new);

@@ -50,6 +50,8 @@ char *s4d_gemm_cache_file(void);
  * -1 (exit 65) with the line that is wrong. */
 int s4d_gemm_choices_read(struct s4d_gemm_choices *choices, const char *file, const char *device,
                           const char *library, struct s4d_error *err);
+/* Before it takes time to find out what is to be written. 0, or -1 (exit 74). */
+int s4d_gemm_choices_writable(const char *file, struct s4d_error *err);
 /* Writes them in place of those that the file has for this device and library; the others stay.
  * Beside it and renamed. 0, or -1 (exit 74). */
 int s4d_gemm_choices_write(const struct s4d_gemm_choices *choices, const char *file,

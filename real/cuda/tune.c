@@ -183,6 +183,17 @@ static int measure(struct s4d_cuda *c, struct s4d_cuda_product *v, int n,
     return rc ? -1 : 0;
 }
 
+static bool knows_all(const struct s4d_cuda *c, const struct s4d_cuda_product *v, int n,
+                      const struct s4d_gemm_choices *known)
+{
+    for (int i = 0; i < n; i++) {
+        struct s4d_gemm_signature of = signature_of(c, &v[i]);
+        if (!s4d_gemm_choice_of(known, &of))
+            return false;
+    }
+    return true;
+}
+
 /* Rank 0 alone. Of `known` the program's are kept in c->choices. */
 static int choose(struct s4d_cuda *c, struct s4d_cuda_product *v, int n, struct s4d_error *err)
 {
@@ -196,7 +207,8 @@ static int choose(struct s4d_cuda *c, struct s4d_cuda_product *v, int n, struct 
     rc = rc || s4d_gemm_choices_read(&known, file, device, library, err);
     int before = known.n;
     if (!rc && c->options.gemm_tuning == S4D_TUNING_FULL)
-        rc = measure(c, v, n, &known, err) ||
+        rc = (!knows_all(c, v, n, &known) && s4d_gemm_choices_writable(file, err)) ||
+             measure(c, v, n, &known, err) ||
              (known.n > before && s4d_gemm_choices_write(&known, file, device, library, err));
     for (int i = 0; i < n && !rc; i++) {
         struct s4d_gemm_signature of = signature_of(c, &v[i]);

@@ -49,6 +49,30 @@ fails() {
     [ "$(grep -vc '^#' "$dir/cache")" -gt 5 ]
 }
 
+@test "double: a GEMM cache that cannot be read, or written, or is of another library" {
+    local full=(-- --gemm-tuning full --gemm-cache) cached=(-- --gemm-tuning cached --gemm-cache) n
+    head -c 3000 /dev/urandom > "$dir/noise"
+    printf 'one line\n' > "$dir/text"
+    mkdir "$dir/folder"
+    fails none 65 "rank 0 (" "$dir/text:1: expected 19 columns: device" "hint: " "${full[@]}" "$dir/text"
+    fails none 65 "$dir/noise:1: expected 19 columns" "${cached[@]}" "$dir/noise"
+    fails none 65 "rank 0 (" "$dir/folder: cannot be read: Is a directory" "${cached[@]}" "$dir/folder"
+    # Before anything is timed: no product fails that never comes.
+    fails product:1:0 74 "rank 0 (" "/proc/none/cache: cannot be written: " "${full[@]}" /proc/none/cache
+    fails none 0 "${full[@]}" "$dir/cache"
+    n=$(grep -vc '^#' "$dir/cache")
+    # What another library chose is kept, and not used; half a last line is not.
+    sed -i 's/\tcuBLAS [0-9]*\t/\tcuBLAS 1\t/' "$dir/cache"
+    printf 'half a' >> "$dir/cache"
+    fails none 0 "${full[@]}" "$dir/cache"
+    [ "$(grep -c 'cuBLAS 1'$'\t' "$dir/cache")" -eq "$n" ]
+    [ "$(grep -vc '^#' "$dir/cache")" -eq $((2 * n)) ]
+    # One number of an own line that is damaged.
+    sed -i '$s/\t[0-9]*\t/\tx\t/' "$dir/cache"
+    sed -i '$s/as-is\|turn-[a-z]*/turned/' "$dir/cache"
+    fails none 65 "$dir/cache:$((2 * n + 1)): expected 19 columns" "${full[@]}" "$dir/cache"
+}
+
 @test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
     # The next call meets it, whichever library's that is. In iteration 0 it is the only op.
     fails kernel:60:1 69 "scale4d: rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)" \
