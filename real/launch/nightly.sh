@@ -126,7 +126,7 @@ verdict=$?
 cat "$out/verdict.txt"
 worse $verdict
 if command -v gnuplot > /dev/null; then
-    build/scale4d track report "${references[@]}" --output "$out/report.html" || worse $?
+    build/scale4d track report "${references[@]}" "${causes[@]}" --output "$out/report.html" || worse $?
 else
     echo "# no report: there is no gnuplot here; elsewhere: scale4d track report --store $SCALE4D_STORE"
 fi
