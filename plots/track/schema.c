@@ -227,9 +227,14 @@ static int check_file(const char *file, bool write, struct s4d_error *err)
 {
     struct stat about;
     bool there = stat(file, &about) == 0;
-    if (there && S_ISDIR(about.st_mode))
+    if (!*file) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--store", "expected a file, nothing says where it is");
+        return s4d_hint(err, "--store FILE or SCALE4D_STORE; else HOME must be set");
+    }
+    if (there && !S_ISREG(about.st_mode))
         return s4d_fail(err, write ? S4D_EXIT_OUTPUT : S4D_EXIT_DATA, file,
-                        "expected a store, this is a folder");
+                        "expected a store, this is %s",
+                        S_ISDIR(about.st_mode) ? "a folder" : "no ordinary file");
     if (!there && !write) {
         s4d_fail(err, S4D_EXIT_DATA, file, "there is no store");
         return s4d_hint(err, "scale4d track add FILE makes it; --store FILE or SCALE4D_STORE says "
@@ -262,7 +267,11 @@ static bool has_log(const char *file)
 
 static int open_file(sqlite3 **db, const char *file, int flags, int wait_ms)
 {
-    int rc = sqlite3_open_v2(file, db, flags, NULL);
+    /* ":memory:" is no file to SQLite, unless a folder stands before it. */
+    bool plain = file[0] == '/' || flags & SQLITE_OPEN_URI;
+    char *path = s4d_asprintf("%s%s", plain ? "" : "./", file);
+    int rc = sqlite3_open_v2(path, db, flags, NULL);
+    free(path);
     if (rc == SQLITE_OK) {
         sqlite3_extended_result_codes(*db, 1);
         sqlite3_busy_timeout(*db, wait_ms);

@@ -21,14 +21,17 @@ char *s4d_store_default(void)
         return s4d_strdup(own);
     if (data && *data)
         return s4d_asprintf("%s/scale4d/track.sqlite", data);
-    return s4d_asprintf("%s/.local/share/scale4d/track.sqlite", home ? home : "");
+    if (!home || !*home)
+        return s4d_strdup(""); /* refused when it is opened */
+    return s4d_asprintf("%s/.local/share/scale4d/track.sqlite", home);
 }
 
 /* The folders above the file, as far as they can be made: opening it says the rest. */
 static void make_folders(const char *file)
 {
     char *path = s4d_strdup(file);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = *path ? strchr(path + 1, '/') : NULL; slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(path, 0777);
         *slash = '/';

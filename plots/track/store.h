@@ -25,7 +25,8 @@ enum s4d_store_mode {
     S4D_STORE_WRITE /* makes it where it is not, and brings an older one up to date */
 };
 
-/* SCALE4D_STORE, else XDG_DATA_HOME/scale4d/track.sqlite, else ~/.local/share/...; caller frees. */
+/* SCALE4D_STORE, else XDG_DATA_HOME/scale4d/track.sqlite, else ~/.local/share/...; "" without HOME,
+ * which opening refuses (exit 64). Caller frees. */
 char *s4d_store_default(void);
 /* file NULL: the default, whose folders are made for writing. */
 int s4d_store_open(struct s4d_store **store, const char *file, enum s4d_store_mode mode,

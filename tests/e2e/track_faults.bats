@@ -333,6 +333,10 @@ c = sqlite3.connect(sys.argv[2]); c.execute("CREATE TABLE record (a)"); c.commit
     refuses 74 "$dir/no" -- track add --store "$dir/no/where.sqlite" "$dir/a"
     refuses 74 "this is a folder" -- track add --store "$dir" "$dir/a"
     refuses 65 "this is a folder" -- track list --store "$dir"
+    refuses 74 "no ordinary file" -- track add --store /dev/null "$dir/a"
+    refuses 64 "--store" "HOME must be set" -- track add --store "" "$dir/a"
+    HOME= XDG_DATA_HOME= SCALE4D_STORE= refuses 64 "HOME must be set" -- track list
+    (cd "$dir" && "$s4d" track add --store :memory: "$dir/a" && [ -s :memory: ])
     "$s4d" track add "$dir/a"
     mkdir "$dir/closed"
     cp "$SCALE4D_STORE" "$dir/closed/s.sqlite"
