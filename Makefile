@@ -96,7 +96,7 @@ export MPICC
 # clang does not vectorise as its pragma asks is slower, not wrong: -Wno-pass-failed.
 REAL_CFLAGS ?= -O3 -march=native
 RUN_LACKS := $(shell .ci/deps.sh quiet run 2>/dev/null)
-RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 openblas 2>/dev/null) -lm -lpthread -ldl
+RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 expat openblas 2>/dev/null) -lm -lpthread -ldl
 # Of the kernels, whatever BUILD is: fat binaries, and PTX of the last for chips to come.
 CUDA_OBJECTS := $(if $(CUDA_LACKS),,$(CUDA_KERNELS:real/cuda/kernels/%.cu=build/cuda/%.o))
 CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d-run calibrate: measures this machine, and writes it as a machine file. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/run/bench.h"
 #include "cli/run/calibrate.h"
+#include "cli/run/calibrate_write.h"
 #include "cli/run/command.h"
 #include "real/host/host.h"
 #include "real/watch.h"
@@ -39,6 +38,12 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_LIST,
      .offset = AT(workloads),
      .help = "model whose ops are measured; may be repeated"},
+    {.name = "nccl-topology",
+     .argument = "FILE",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(topology),
+     .help = "of cuda: links of a node and network ports for --output, from what NCCL wrote "
+             "(NCCL_TOPO_DUMP_FILE)"},
     {.name = "tf32",
      .type = S4D_OPT_FLAG,
      .offset = AT(tf32),
@@ -297,22 +302,16 @@ static int measure(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_erro
     return 0;
 }
 
-/* Beside it and renamed: never half a machine. */
-static int write_machine(const struct s4d_calibrate *c, struct s4d_error *err)
+/* Of rank 0, whose node it is. */
+static int check_topology(const struct s4d_calibrate *c, struct s4d_error *err)
 {
-    const char *file = c->config->output;
-    char *new = s4d_asprintf("%s.new", file);
-    FILE *out = fopen(new, "w");
-    int rc = out ? s4d_calibration_write(&c->result, out, err)
-                 : s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (out && (ferror(out) || fclose(out) != 0) && !rc)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (!rc && rename(new, file) != 0)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be replaced: %s", strerror(errno));
-    if (rc)
-        unlink(new);
-    free(new);
-    return rc;
+    const char *file = c->config->topology;
+    if (!file)
+        return 0;
+    if (!c->config->output || !s4d_backend_of(c->config->backend)->own_devices)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--nccl-topology",
+                        "is of --backend cuda and --output, which are not given");
+    return c->world->rank == 0 ? s4d_calibrate_check_topology(file, c->world->local_size, err) : 0;
 }
 
 static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
@@ -320,7 +319,7 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
     struct s4d_world *w = c->world;
     struct s4d_error err;
     struct s4d_bench bench;
-    int rc = find_parts(c, names, &err) ? -1 : build_programs(c, &err);
+    int rc = find_parts(c, names, &err) || check_topology(c, &err) ? -1 : build_programs(c, &err);
     int code = s4d_world_agree(w, rc ? &err : NULL);
     if (!code)
         code = s4d_world_agree(w, s4d_bench_watch(&bench, w, c->config->backend, c->config->threads,
@@ -338,7 +337,9 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
         s4d_world_abort(w, &err);
     s4d_watch_stop();
     s4d_calibrate_print(c);
-    rc = w->rank == 0 && c->config->output ? write_machine(c, &err) : 0;
+    rc = w->rank == 0 && c->config->output
+             ? s4d_calibrate_write(&c->result, c->config->topology, c->config->output, &err)
+             : 0;
     code = s4d_world_agree(w, rc ? &err : NULL);
     if (!code && c->config->output)
         printf("# %s is written: scale4d simulate --machine %s%s\n", c->config->output,

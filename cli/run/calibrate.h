@@ -24,7 +24,7 @@ enum {
 struct s4d_calibrate_config {
     int backend, threads, samples, progress;
     bool tf32, transposes;
-    char *output;
+    char *output, *topology;
     struct s4d_texts workloads;
     double timeout_s;
     struct s4d_schedule_options schedule;

@@ -26,6 +26,27 @@ small=(calibrate --backend cuda --workload gpt-tiny --global-batch 4 --precision
     grep -q 'of the advertised peak  OK' "$dir/simulated"
 }
 
+# The links are the file's, and a group takes on them what it took here.
+@test "calibrate: links and ports of a topology file of NCCL's" {
+    local topology=tests/fuzz/corpus/nccl_topology
+    ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}" --output "$dir/gpu.yaml" \
+        --nccl-topology "$topology/pairs.xml"
+    grep -q 'name: nccl' "$dir/gpu.yaml"
+    grep -q 'nic_bandwidth_Bps: .* 12.5 GB/s.*pairs.xml' "$dir/gpu.yaml"
+    # op, "N ranks,", size, "B", time in us
+    awk '$1 == "all-reduce" && $4 == 65536 { print $6 }' "$dir/out" > "$dir/measured"
+    "${BUILD:-build}/scale4d" collective --machine "$dir/gpu.yaml" --op all_reduce --ranks 2 -b 64K \
+        -e 64K --json > "$dir/simulated"
+    python3 -c "
+import json
+measured = float(open('$dir/measured').read()) * 1e-6
+simulated = json.load(open('$dir/simulated'))['time_s']
+assert abs(simulated / measured - 1) < 0.01, (simulated, measured)"
+    ends 65 "describes 2 GPUs; 1 ranks run on a node" -- "$run_double" "${small[@]}" --output "$dir/m.yaml" \
+        --nccl-topology "$topology/switch.xml"
+    ends 64 "--nccl-topology" -- "$run_double" "${small[@]}" --nccl-topology "$topology/pairs.xml"
+}
+
 @test "calibrate: every shape with all transposes" {
     ends 0 "double of a GPU, its times mean nothing" -- "$run_double" "${small[@]}" --transposes gemm
     for t in nn nt tn tt; do
