@@ -53,16 +53,15 @@ static void describe_group(const struct s4d_position *p, const struct s4d_op *op
 {
     char ranks[160];
     text[0] = '\0';
-    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
+    if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE || op->c.collective.members < 2)
         return;
     s4d_position_ranks(&p->program->grid, p->rank, op->c.collective.axes, ranks, sizeof ranks);
     snprintf(text, (size_t)size, " with %s", ranks);
 }
 
-void s4d_position_op(const struct s4d_program *program, int index, int iteration, char *text,
-                     int size)
+void s4d_position_op(const struct s4d_program *program, const struct s4d_op *op, int index,
+                     int iteration, char *text, int size)
 {
-    const struct s4d_op *op = &program->ops[index];
     char layer[32] = "", micro[32] = "";
     if (op->label.layer >= 0)
         snprintf(layer, sizeof layer, ", layer %d", op->label.layer);
@@ -92,7 +91,8 @@ void s4d_position_describe(const struct s4d_position *p, char *text, int size)
         return;
     }
     char group[192], op[256];
-    describe_group(p, &p->program->ops[best_index], group, sizeof group);
-    s4d_position_op(p->program, best_index, best_iteration, op, sizeof op);
+    const struct s4d_op *best_op = &p->program->ops[best_index];
+    describe_group(p, best_op, group, sizeof group);
+    s4d_position_op(p->program, best_op, best_index, best_iteration, op, sizeof op);
     snprintf(text, (size_t)size, "%s%s", op, group);
 }

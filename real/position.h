@@ -20,9 +20,10 @@ void s4d_position_init(struct s4d_position *p, const struct s4d_program *program
 /* The stream's oldest op that has not completed; -1: none. */
 void s4d_position_at(struct s4d_position *p, int stream, int index, int iteration);
 int64_t s4d_position_completed(const struct s4d_position *p); /* ops, by all streams */
-/* An op in words: "all-reduce mlp.down (op 47, stream x, forward, layer 1), iteration 3". */
-void s4d_position_op(const struct s4d_program *program, int index, int iteration, char *text,
-                     int size);
+/* An op in words, of place `index` in the program's list: "all-reduce mlp.down (op 47, stream x,
+ * forward, layer 1), iteration 3". */
+void s4d_position_op(const struct s4d_program *program, const struct s4d_op *op, int index,
+                     int iteration, char *text, int size);
 /* The other members of a rank's group: "ranks 0, 2, 3"; the first eight and how many more. */
 void s4d_position_ranks(const struct s4d_grid *grid, int rank, s4d_axes axes, char *text, int size);
 /* The oldest op of all, with its group: "all-reduce mlp.down (op 47, stream x, forward, layer 1),

@@ -22,7 +22,7 @@ void s4d_cuda_say(struct s4d_error *err, const char *format, ...)
 static void add_op(const struct s4d_cuda *c, const struct s4d_cuda_at *at, struct s4d_error *err)
 {
     char op[256];
-    s4d_position_op(c->program, at->call->index, at->iteration, op, sizeof op);
+    s4d_position_op(c->program, at->call->op, at->call->index, at->iteration, op, sizeof op);
     s4d_cuda_say(err, "%s", op);
 }
 

@@ -73,6 +73,16 @@ fails() {
     fails none 65 "$dir/cache:$((2 * n + 1)): expected 19 columns" "${full[@]}" "$dir/cache"
 }
 
+@test "double: what fails while scale4d-run measures ends it, too" {
+    local small=(calibrate --backend cuda --workload gpt-tiny --global-batch 4 --grid 2x1x1x1 --samples 3)
+    fails cudaLaunchKernel:50:1 69 "scale4d: rank 1 (" "cudaLaunchKernel: CUDA: " "in token-count denominator (op"
+    fails kernel:90:0 69 "scale4d: rank 0 (" "(cudaErrorLaunchFailure)" "work on the GPU, of " "stream compute"
+    fails cudaMalloc:2:1 69 "scale4d: rank 1 (" "cudaMalloc: CUDA: out of memory" "MB asked for"
+    small=(collective --backend cuda --op all_gather -e 64k)
+    fails ncclAllGather:5:1 69 "scale4d: rank 1 (" "ncclAllGather: NCCL: " "with rank 0"
+    fails collective:9:0 69 "scale4d: rank 0 (" "NCCL: remote process exited" "with rank 1"
+}
+
 @test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
     # The next call meets it, whichever library's that is. In iteration 0 it is the only op.
     fails kernel:60:1 69 "scale4d: rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)" \
