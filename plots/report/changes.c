@@ -123,10 +123,8 @@ int s4d_write_changes(FILE *out, struct s4d_store *store, const struct s4d_point
     if (n > 0)
         fputs("</tbody></table>\n", out);
     if (left_out > 0)
-        fprintf(
-            out,
-            "<p class=\"note\">%d earlier ones are left out; scale4d track show has them.</p>\n",
-            left_out);
+        fprintf(out, "<p class=\"note\">%d earlier left out; scale4d track show has them.</p>\n",
+                left_out);
     if (n > 0)
         fputs("</details>\n", out);
     free(v);

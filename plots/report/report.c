@@ -35,6 +35,8 @@ static char *headline(const struct s4d_verdict *v)
         text = s4d_asprintf("No regression, but %d series missing", missing);
     else if (watch > 0)
         text = s4d_asprintf("No regression; %d to watch", watch);
+    else if (v->count[S4D_STANDING_TOO_FEW] == v->n_rows)
+        text = s4d_strdup("Too few nights to judge");
     else
         text = s4d_strdup("No regression");
     free(more);

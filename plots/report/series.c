@@ -7,14 +7,43 @@
 #include "plots/report/internal.h"
 #include "plots/track/verdict_internal.h" /* for: s4d_metric_shown */
 #include "support/memory.h"
+#include "support/units.h"
 
 enum { RECENT = 60, MORE_PICTURES = 3 };
 
+/* "all_reduce 64 MiB, 8 ranks", of what the options say. */
+static char *collective_title(const struct s4d_series *s)
+{
+    char bytes[32], *text;
+    json_t *options = json_loads(s->options, 0, NULL);
+    const char *op = json_string_value(json_object_get(options, "op"));
+    json_int_t ranks = json_integer_value(json_object_get(options, "ranks"));
+    s4d_format_bytes(json_number_value(json_object_get(options, "bytes")), bytes, sizeof bytes);
+    text = s4d_asprintf("%s %s, %lld ranks", op ? op : s->kind, bytes, (long long)ranks);
+    json_decref(options);
+    return text;
+}
+
+/* What people say of a series: the model, how many GPUs, the grid; and what it is if no training.
+ */
 static char *title_of(const struct s4d_series *s)
 {
+    bool simulated = strcmp(s->backend, "simulated") == 0;
+    const char *what = strcmp(s->kind, "train") == 0      ? ""
+                       : strcmp(s->kind, "simulate") == 0 ? ", simulated"
+                                                          : NULL;
+    if (strcmp(s->kind, "collective") == 0) {
+        char *own = collective_title(s),
+             *title = s4d_asprintf("%s%s", own, simulated ? ", simulated" : "");
+        free(own);
+        return title;
+    }
     char *gpus = s->gpus ? s4d_asprintf(", %lld GPUs", (long long)s->gpus) : s4d_strdup("");
-    char *title = s4d_asprintf("%s%s%s%s", *s->workload ? s->workload : s->kind, gpus,
-                               *s->grid ? ", " : "", s->grid);
+    char *title = s4d_asprintf("%s%s%s%s%s%s", *s->workload ? s->workload : s->kind, gpus,
+                               *s->grid ? ", " : "", s->grid, what || !*s->workload ? "" : ": ",
+                               what           ? what
+                               : *s->workload ? s->kind
+                                              : "");
     free(gpus);
     return title;
 }
@@ -27,15 +56,17 @@ static const struct s4d_points *points_named(const struct s4d_history *history, 
     return NULL;
 }
 
-/* What stands for a series: what its finding leads with, else the first that has a direction. */
+/* What stands for a series: what its finding leads with, else the first that has a direction and is
+ * of the whole iteration, not of a part. */
 static const struct s4d_points *main_points(const struct s4d_row *row,
                                             const struct s4d_history *history)
 {
     const struct s4d_points *p =
         row->finding && row->finding->n > 0 ? points_named(history, row->finding->v[0].name) : NULL;
-    for (int i = 0; !p && i < history->n; i++)
-        if (history->v[i].metric->direction != 0)
-            p = &history->v[i];
+    for (int part = 0; part < 2; part++)
+        for (int i = 0; !p && i < history->n; i++)
+            if (history->v[i].metric->direction != 0 && (part || !strchr(history->v[i].name, '.')))
+                p = &history->v[i];
     return p ? p : history->n > 0 ? &history->v[0] : NULL;
 }
 
@@ -134,8 +165,10 @@ static void write_caption(FILE *out, const struct s4d_picture *p, const char *ti
     const struct s4d_points *points = p->points;
     fputs("<figcaption><b>", out);
     s4d_write_escaped(out, title);
-    fprintf(out, "</b> in %s, %s to %s, %d night%s. ", unit, s4d_short_date(points->v[0].day).text,
-            s4d_short_date(points->v[points->n - 1].day).text, points->n,
+    fprintf(out, "</b> in %s, ", unit);
+    if (points->n > 1)
+        fprintf(out, "%s to ", s4d_short_date(points->v[0].day).text);
+    fprintf(out, "%s, %d night%s. ", s4d_short_date(points->v[points->n - 1].day).text, points->n,
             points->n == 1 ? "" : "s");
     if (!isnan(p->lower) || !isnan(p->upper))
         fputs(" <span class=\"key k-band\">allowed by the reference</span>", out);
@@ -313,8 +346,11 @@ int s4d_row_fill(struct s4d_page *page, struct s4d_row *row, bool section, struc
     row->title = title_of(row->series);
     row->last = row->before = NAN;
     row->spark = -1;
-    int rc = s4d_store_history(page->store, row->series->id, page->options.nights,
-                               page->verdict->night, &history, err);
+    /* The table alone needs no more than its line and what the verdict looked at. */
+    int few = page->verdict->options.window > RECENT ? page->verdict->options.window : RECENT;
+    int nights = section || page->options.nights < few ? page->options.nights : few;
+    int rc = s4d_store_history(page->store, row->series->id, nights, page->verdict->night, &history,
+                               err);
     const struct s4d_points *points = rc == 0 ? main_points(row, &history) : NULL;
     if (points) {
         const struct s4d_night *last = &points->v[points->n - 1];
@@ -323,7 +359,8 @@ int s4d_row_fill(struct s4d_page *page, struct s4d_row *row, bool section, struc
         if (last->day == page->verdict->night)
             row->last = last->median;
         row->before = level_before(row, points, row->standing->nights);
-        row->spark = s4d_picture_spark(&page->pictures, points, RECENT);
+        if (points->n > 1)
+            row->spark = s4d_picture_spark(&page->pictures, points, RECENT);
     }
     if (rc == 0 && section)
         rc = add_section(page, row, &history, points, err);

@@ -29,7 +29,7 @@ static void write_name(FILE *out, const struct s4d_row *row)
     s4d_write_escaped(out, row->title);
     if (row->n > 0)
         fputs("</a>", out);
-    fputs("<span class=\"sub\">", out);
+    fputs(" <span class=\"sub\">", out);
     s4d_write_escaped(out, row->series->label);
     fputs("</span></th>", out);
 }

@@ -43,7 +43,7 @@ END
 @test "report: nothing is wrong; one night; no number; an accepted change; a reference" {
     nights 1 | "$s4d" track add -
     report
-    grep -q '<h1>No regression</h1>' "$dir/report.html"
+    grep -q '<h1>Too few nights to judge</h1>' "$dir/report.html"
     grep -q 'too few nights' "$dir/report.html"
     nights 40 'if i >= 30: r["samples_s"] = [x * 1.5 for x in r["samples_s"]]' | "$s4d" track add -
     nights 3 'r["kind"] = "failure"; r["samples_s"] = None; r["where"] = "rank 3"; r["message"] = "died";
@@ -55,6 +55,7 @@ cpu x2 n:
   - flops_per_s: [0.4, -0.9, 0.5, TFLOP/s]
 END
     report --references "$dir/references.yaml"
+    grep -q '<h1>No regression</h1>' "$dir/report.html"
     grep -q '<text>accepted</text>' "$dir/report.html"
     grep -q 'polygon class="band"' "$dir/report.html"
     grep -q 'allowed by the reference' "$dir/report.html"
