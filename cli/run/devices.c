@@ -114,6 +114,24 @@ static double growth(const json_t *before, const json_t *after, const char *key)
     return json_is_number(a) && json_is_number(b) ? json_number_value(b) - json_number_value(a) : 0;
 }
 
+/* What hardware does to protect itself, where the library has no counter of it; or "". */
+static const char *held_back_now(const json_t *after)
+{
+    static const char *const reasons[] = {"hardware-thermal", "thermal", "power-brake",
+                                          "hardware-slowdown"};
+    json_t *now = json_object_get(after, "now"), *reason;
+    size_t i;
+    if (json_object_get(now, "throttled_thermal_s"))
+        return "";
+    json_array_foreach(json_object_get(now, "throttle"), i, reason)
+    {
+        for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
+            if (strcmp(json_string_value(reason), reasons[k]) == 0)
+                return reasons[k];
+    }
+    return "";
+}
+
 void s4d_devices_warn(const json_t *before, const json_t *after)
 {
     json_t *device;
@@ -127,6 +145,8 @@ void s4d_devices_warn(const json_t *before, const json_t *after)
         s4d_device_words(before, (int)i, words, sizeof words);
         if (heat_s >= 0.01)
             s4d_warn("%s was held back by its temperature for %.2f s of the run", words, heat_s);
+        if (held_back_now(then)[0])
+            s4d_warn("%s is held back at the end of the run: %s", words, held_back_now(then));
         if (errors > 0)
             s4d_warn("%s met %.0f memory errors that could not be corrected", words, errors);
     }

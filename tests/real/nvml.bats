@@ -55,6 +55,12 @@ PY
     holds 'd["ranks"][1]["after"]["throttle"] == ["thermal"] and d["ranks"][1]["after"]["sm_clock_Hz"] == 1200e6'
 }
 
+@test "devices: without a counter, what holds a GPU back at the end is said" {
+    trains 1 "$nvml" S4D_DOUBLE_NVML_HOT=0 S4D_DOUBLE_NVML_REFUSE=nvmlDeviceGetViolationStatus
+    grep -q '^warning: rank 0 (.*) is held back at the end of the run: thermal' "$dir/err"
+    [ "$(grep -c '^warning' "$dir/err")" -eq 1 ]
+}
+
 @test "devices: a question that is refused is a key less, and no failure" {
     trains 1 "$nvml" S4D_DOUBLE_NVML_REFUSE=nvmlDeviceGetSerial,nvmlDeviceGetViolationStatus,nvmlDeviceGetTotalEccErrors,nvmlDeviceGetMigMode,nvmlDeviceGetClockInfo
     holds '"uuid" in d["all"] and "serial" not in d["all"] and "mig" not in d["all"]'
