@@ -126,6 +126,26 @@ fails() {
     fails cublasDestroy:1 0
 }
 
+@test "double: heads of 5 and of 6, odd widths and lengths: the host's losses" {
+    local name backend
+    local -A loss
+    for name in gpt llama; do
+        sed -E 's/^hidden_size:.*/hidden_size: 30/; s/^(num_attention_heads):.*/\1: 6/
+            s/^(num_key_value_heads):.*/\1: 2/; s/^ffn_hidden_size:.*/ffn_hidden_size: 34/
+            s/^vocab_size:.*/vocab_size: 19/; s/^seq_length:.*/seq_length: 7/' \
+            workloads/$name-tiny.yaml > "$dir/$name.yaml"
+    done
+    sed -i 's/^hidden_size:.*/hidden_size: 36/' "$dir/llama.yaml"
+    for name in gpt llama; do
+        for backend in host cuda; do
+            ends 0 -- "$mpirun" -n 2 "$run_double" train --workload "$dir/$name.yaml" --json \
+                --global-batch 4 --precision bf16 --grid 2x1x1x1 --iterations 3 --backend $backend
+            loss[$backend]=$(field "['loss'][2]")
+        done
+        python3 -c "a, b = ${loss[host]}, ${loss[cuda]}; assert abs(a / b - 1) < 1e-3, (a, b)"
+    done
+}
+
 @test "double: no GPU, no driver, an old one, too few GPUs, too little memory" {
     two=("$mpirun" -n 2 "$run_double" "${small[@]}")
     S4D_DOUBLE_GPUS=0 ends 69 "rank 0 (" "no CUDA-capable device is detected" -- "${two[@]}"
