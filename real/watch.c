@@ -14,6 +14,10 @@
 enum { LOOKS_PER_S = 5 };
 
 static struct s4d_watch watch;
+static struct {
+    void (*ending)(void *self, const struct s4d_error *why);
+    void *self;
+} last;
 static pthread_t thread;
 static atomic_bool running, stopping;
 
@@ -59,6 +63,14 @@ static int peer_gone(void)
     return -1;
 }
 
+static void last_words(const struct s4d_error *why)
+{
+    if (watch.interrupted)
+        watch.interrupted(watch.self, why);
+    if (last.ending)
+        last.ending(last.self, why);
+}
+
 static void leave(enum s4d_exit code, const char *what)
 {
     char doing[512] = "starting", where[300];
@@ -69,8 +81,7 @@ static void leave(enum s4d_exit code, const char *what)
     s4d_fail(&err, code, where, "%s; waiting in %s", what, doing);
     s4d_error_print(&err);
     fflush(stderr);
-    if (watch.interrupted)
-        watch.interrupted(watch.self, &err);
+    last_words(&err);
     _exit((int)code);
 }
 
@@ -88,8 +99,7 @@ static void terminated(void)
     int peer = peer_gone();
     if (peer >= 0)
         leave_peer(peer);
-    if (watch.interrupted) /* first of all: the launcher kills before long */
-        watch.interrupted(watch.self, NULL);
+    last_words(NULL); /* first of all: the launcher kills before long */
     if (watch.rank == 0)
         leave(S4D_EXIT_TIMEOUT, "ended by SIGTERM");
     sleep(3); /* as long as ranks live, the launcher forwards what rank 0 writes */
@@ -133,6 +143,12 @@ static void *look(void *unused)
         }
     }
     return NULL;
+}
+
+void s4d_watch_at_end(void (*ending)(void *self, const struct s4d_error *why), void *self)
+{
+    last.ending = ending;
+    last.self = self;
 }
 
 int s4d_watch_start(const struct s4d_watch *w, struct s4d_error *err)

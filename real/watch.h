@@ -32,6 +32,10 @@ struct s4d_watch {
 void s4d_watch_prepare(void);
 /* *watch is copied. 0, or -1 (exit 69). */
 int s4d_watch_start(const struct s4d_watch *watch, struct s4d_error *err);
+/* Last of all that is done before the process ends, whatever is watched then and after its
+ * `interrupted`: for who watches one thing after another. Set while nothing is watched; NULL:
+ * nothing. */
+void s4d_watch_at_end(void (*ending)(void *self, const struct s4d_error *why), void *self);
 /* Before ranks may end in any order. */
 void s4d_watch_stop(void);
 

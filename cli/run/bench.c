@@ -34,35 +34,25 @@ static void describe(void *self, char *text, int size)
         snprintf(text, (size_t)size, "the start of a measurement");
 }
 
-static void interrupted(void *self, const struct s4d_error *why)
-{
-    struct s4d_bench *b = self;
-    if (b->interrupted)
-        b->interrupted(b->outer, why);
-}
-
-int s4d_bench_watch_more(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                         const struct s4d_watch *more, void *outer, struct s4d_error *err)
+int s4d_bench_watch_within(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
+                           double timeout_s, double limit_s, struct s4d_error *err)
 {
     *b = (struct s4d_bench){.world = world,
                             .backend = s4d_backend_of(backend),
                             .threads = threads,
-                            .progress = S4D_PROGRESS_DEFAULT,
-                            .interrupted = more->interrupted,
-                            .outer = outer};
+                            .progress = S4D_PROGRESS_DEFAULT};
     if (b->backend->absent)
         return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
                         b->backend->name, b->backend->absent);
     struct s4d_watch watch = {.rank = world->rank,
                               .host = world->host,
-                              .timeout_s = more->timeout_s,
-                              .limit_s = more->limit_s,
+                              .timeout_s = timeout_s,
+                              .limit_s = limit_s,
                               .n_peers = world->local_size,
                               .peer_rank = world->local_ranks,
                               .peer_pid = world->local_pids,
                               .completed = completed,
                               .describe = describe,
-                              .interrupted = interrupted,
                               .self = b};
     return s4d_watch_start(&watch, err);
 }
@@ -70,8 +60,7 @@ int s4d_bench_watch_more(struct s4d_bench *b, struct s4d_world *world, int backe
 int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
                     double timeout_s, struct s4d_error *err)
 {
-    const struct s4d_watch more = {.timeout_s = timeout_s};
-    return s4d_bench_watch_more(b, world, backend, threads, &more, NULL, err);
+    return s4d_bench_watch_within(b, world, backend, threads, timeout_s, 0, err);
 }
 
 int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,

@@ -25,20 +25,15 @@ struct s4d_bench {
     struct s4d_device device;
     struct s4d_probe probe;
     atomic_bool open; /* the watching thread may ask the device */
-    void (*interrupted)(void *outer, const struct s4d_error *why); /* NULL: nothing */
-    void *outer;
 };
-
-struct s4d_watch; /* real/watch.h */
 
 /* Watches the ranks, for measurements on a backend of this build, until s4d_watch_stop; the bench
  * outlives it. 0, or -1. */
 int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
                     double timeout_s, struct s4d_error *err);
-/* The same with a limit and something to do at the end, of `more`: limit_s, interrupted, whose
- * argument is `outer`. */
-int s4d_bench_watch_more(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                         const struct s4d_watch *more, void *outer, struct s4d_error *err);
+/* The same, and the job ends after limit_s (0: never), whatever completes. */
+int s4d_bench_watch_within(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
+                           double timeout_s, double limit_s, struct s4d_error *err);
 /* Opens a device whose groups on `stream` are those of the grid. Collective. 0, or -1 (exit 69). */
 int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
                    enum s4d_type precision, const struct s4d_probe_options *options,

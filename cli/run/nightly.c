@@ -16,6 +16,7 @@
 #include "cli/run/nightly.h"
 #include "cli/run/preflight.h"
 #include "real/host_class.h"
+#include "real/watch.h"
 #include "support/file.h"
 #include "support/memory.h"
 #include "support/nearest.h"
@@ -273,9 +274,14 @@ static int run(struct s4d_world *world, int argc, char **argv)
                               argc, argv, &config, &files, &err);
     int code = s4d_world_agree(world, rc < 0 ? &err : NULL);
     world->failed = &n.failed;
+    world->ending = s4d_nightly_ending;
+    world->ending_self = &n;
+    s4d_watch_at_end(s4d_nightly_ending, &n);
     if (rc == 0 && code == 0)
         code = nightly(&n, &files);
     world->failed = NULL;
+    world->ending = NULL;
+    s4d_watch_at_end(NULL, NULL);
     s4d_suite_log_close(&n.log);
     s4d_suite_free(&n.suite);
     free(n.spent_s);

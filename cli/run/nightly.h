@@ -43,8 +43,8 @@ int s4d_nightly_keep(struct s4d_nightly *n, json_t *record, int experiment, int 
 /* A record of kind failure, not interrupted, and a line for people. */
 int s4d_nightly_fail(struct s4d_nightly *n, int experiment, int repeat, const struct s4d_error *why,
                      bool started, struct s4d_error *err);
-/* The job is about to end (s4d_train_hooks): what ran has failed (why; NULL: SIGTERM, and nothing
- * else will run). */
+/* The job is about to end (s4d_watch_at_end, s4d_world_abort): what ran has failed (why; NULL:
+ * SIGTERM, and nothing else will run). */
 void s4d_nightly_ending(void *self, const struct s4d_error *why);
 /* FILE.running: what is run from now on. */
 int s4d_nightly_now(struct s4d_nightly *n, int experiment, int repeat, struct s4d_error *err);

@@ -181,7 +181,7 @@ void s4d_nightly_ending(void *self, const struct s4d_error *why)
     const struct s4d_error asked = {.exit = S4D_EXIT_TIMEOUT, .text = "ended by SIGTERM"};
     struct s4d_error err;
     int ran = n->now.experiment;
-    if (n->world->rank != 0 || !s4d_suite_log_last(&n->log))
+    if (n->world->rank != 0 || !n->log.file || !s4d_suite_log_last(&n->log))
         return;
     json_t *records = json_array();
     for (int e = 0; e < n->suite.n; e++)

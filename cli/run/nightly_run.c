@@ -104,13 +104,12 @@ static int measure_rates(struct s4d_nightly *n, struct s4d_train *t, int e)
 static int run_once(struct s4d_nightly *n, int e, const struct step *step)
 {
     const struct s4d_train_config *c = n->suite.v[e].config;
-    struct s4d_train t = {
-        .config = c,
-        .argc = n->argc,
-        .argv = n->argv,
-        .world = n->world,
-        .backend = s4d_backend_of(c->backend),
-        .hooks = {keep, s4d_nightly_ending, n, n->world->rank == 0 ? step->limit_s : 0}};
+    struct s4d_train t = {.config = c,
+                          .argc = n->argc,
+                          .argv = n->argv,
+                          .world = n->world,
+                          .backend = s4d_backend_of(c->backend),
+                          .hooks = {keep, n, n->world->rank == 0 ? step->limit_s : 0}};
     int code = s4d_train_prepare(&t);
     if (!code && step->rates > 0)
         code = measure_rates(n, &t, e);

@@ -140,16 +140,12 @@ static int measure_collectives(struct s4d_rates *r, struct s4d_error *err)
 int s4d_rates_measure(struct s4d_train *t, json_t **record)
 {
     const struct s4d_train_config *c = t->config;
-    const struct s4d_watch more = {
-        .timeout_s = c->timeout_s, .limit_s = t->hooks.limit_s, .interrupted = t->hooks.ending};
     struct s4d_rates r = {.train = t};
     struct s4d_error err;
     *record = NULL;
-    int code =
-        s4d_world_agree(t->world, s4d_bench_watch_more(&r.bench, t->world, c->backend, c->threads,
-                                                       &more, t->hooks.self, &err)
-                                      ? &err
-                                      : NULL);
+    int rc = s4d_bench_watch_within(&r.bench, t->world, c->backend, c->threads, c->timeout_s,
+                                    t->hooks.limit_s, &err);
+    int code = s4d_world_agree(t->world, rc ? &err : NULL);
     if (code)
         return code;
     r.bench.progress = c->progress;
@@ -159,8 +155,6 @@ int s4d_rates_measure(struct s4d_train *t, json_t **record)
     collect(&r);
     if (measure_kernels(&r, &err) || measure_collectives(&r, &err)) {
         s4d_watch_stop();
-        if (t->world->rank == 0 && t->hooks.ending)
-            t->hooks.ending(t->hooks.self, &err);
         s4d_world_abort(t->world, &err);
     }
     s4d_watch_stop();

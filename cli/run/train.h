@@ -35,9 +35,6 @@ struct s4d_train_config s4d_train_config_default(void);
 struct s4d_train_hooks {
     /* On rank 0: takes the record (borrowed), in place of standard output. */
     int (*keep)(void *self, json_t *record, struct s4d_error *err);
-    /* On rank 0: the job is about to end; the record of what was done has been kept. why: NULL for
-     * SIGTERM. Of any thread, perhaps twice. */
-    void (*ending)(void *self, const struct s4d_error *why);
     void *self;
     double limit_s; /* of prepare and of run each, which end the job beyond it; 0: none */
 };

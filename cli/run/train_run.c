@@ -60,11 +60,9 @@ static void report_interrupted(struct s4d_train *t)
 static void interrupted(void *self, const struct s4d_error *why)
 {
     struct s4d_train *t = self;
-    if (t->world->rank != 0)
-        return;
-    report_interrupted(t);
-    if (t->hooks.ending)
-        t->hooks.ending(t->hooks.self, why);
+    (void)why;
+    if (t->world->rank == 0)
+        report_interrupted(t);
 }
 
 static int ran(void *self, const struct s4d_call *call, int iteration, double start_s, double end_s,

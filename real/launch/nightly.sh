@@ -130,6 +130,7 @@ if command -v gnuplot > /dev/null; then
 else
     echo "# no report: there is no gnuplot here; elsewhere: scale4d track report --store $SCALE4D_STORE"
 fi
-echo "# $name, night $night: suite $([ $suite_status -eq 0 ] && echo OK || echo "FAILED ($suite_status)"), $(
-    tail -n 1 "$out/verdict.txt" | sed 's/^# //')"
+said=$(tail -n 1 "$out/verdict.txt" | sed 's/^# //')
+[ $suite_status -eq 0 ] && suite_said=OK || suite_said="FAILED ($suite_status)"
+echo "# $name, night $night: suite $suite_said, ${said:-no verdict}"
 exit "$status"

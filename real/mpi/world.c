@@ -222,6 +222,8 @@ void s4d_world_abort(const struct s4d_world *w, const struct s4d_error *err)
 {
     struct s4d_error named;
     let_rank_0_speak(w);
+    if (w->ending)
+        w->ending(w->ending_self, err);
     name_rank(w, err, &named);
     s4d_error_print(&named);
     fflush(stdout);

@@ -16,6 +16,9 @@ struct s4d_world {
     int *local_ranks;           /* world ranks of this node's processes */
     pid_t *local_pids;          /* 0: in another PID namespace, not visible from here */
     char host[256];
+    void (*ending)(void *self,
+                   const struct s4d_error *why); /* s4d_world_abort's first step; or NULL */
+    void *ending_self;
     struct s4d_error *failed; /* NULL, or filled on every rank with the error that
                                  s4d_world_agree found: for who goes on afterwards */
 };
