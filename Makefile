@@ -77,7 +77,7 @@ ALL := $(LIB) $(CLI) $(RUN) $(sort $(CUDA) $(CUDA_WORK)) $(CUDA_KERNELS) $(CUDA_
     $(wildcard tests/double/*.c tests/double/*/*.c) $(REAL_TEST) $(TEST_LIB) $(UNIT) $(FUZZ) $(BENCH)
 HEADERS := $(wildcard support/*.h schedule/*.h schedule/*/*.h workloads/*.h sim/*.h sim/*/*.h \
     real/*.h real/*/*.h real/*/*.inc real/cuda/kernels/*.h real/cuda/kernels/*.cuh \
-    plots/*.h plots/*/*.h cli/*.h cli/*/*.h tests/*/*.h)
+    plots/*.h plots/*/*.h cli/*.h cli/*/*.h tests/*/*.h tests/*/*/*.h)
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(FUZZ))
@@ -179,7 +179,7 @@ $(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/doub
     $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
-$(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
+$(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(BUILD)/tests/double/self/graphs.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
 $(BUILD)/tests/double/faulty: $(BUILD)/tests/double/self/faulty.o \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run faulty)

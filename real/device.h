@@ -27,8 +27,9 @@ struct s4d_call {
     struct s4d_buffer operand[S4D_OPERANDS];
 };
 
-/* Told of every op when it has completed, in any order between streams, in order within one. Times
- * are the device's clock. 0, or -1 with *err, which ends the run. */
+/* Told of every op when it has completed, in order within a stream, and after those that it waits
+ * for; else in any order between streams. Times are the device's clock. 0, or -1 with *err, which
+ * ends the run. */
 struct s4d_device_observer {
     int (*ran)(void *self, const struct s4d_call *call, int iteration, double start_s, double end_s,
                struct s4d_error *err);
@@ -47,6 +48,10 @@ struct s4d_device {
     int (*upload)(void *self, const struct s4d_buffer *to, const void *from, struct s4d_error *err);
     int (*download)(void *self, const struct s4d_buffer *from, void *to, struct s4d_error *err);
 
+    /* Around all that an iteration enqueues; both NULL: this device does not care. One that knows
+     * an iteration as a whole may let its ops start only at its end. 0, or -1 as an enqueue. */
+    int (*begin)(void *self, int iteration, struct s4d_error *err);
+    int (*end)(void *self, int iteration, struct s4d_error *err);
     /* What is enqueued next on `stream` starts after the first `count` ops ever enqueued on `other`
      * have completed. */
     void (*wait)(void *self, enum s4d_stream stream, enum s4d_stream other, int64_t count);

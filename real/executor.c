@@ -160,11 +160,8 @@ static void publish(struct s4d_executor *x)
     }
 }
 
-int s4d_executor_issue(struct s4d_executor *x, struct s4d_error *err)
+static int issue_ops(struct s4d_executor *x, int iteration, struct s4d_error *err)
 {
-    int iteration = x->issued;
-    S4D_ASSERT(iteration < x->max_iterations, "more than %d iterations", x->max_iterations);
-    x->issued++;
     for (int i = 0; i < x->p->n_ops; i++) {
         const struct s4d_call *call = &x->calls[i];
         issue_waits(x, call->op, iteration);
@@ -172,6 +169,18 @@ int s4d_executor_issue(struct s4d_executor *x, struct s4d_error *err)
             issue_reports(x, call, iteration, err))
             return -1;
     }
+    return 0;
+}
+
+int s4d_executor_issue(struct s4d_executor *x, struct s4d_error *err)
+{
+    struct s4d_device *d = x->device;
+    int iteration = x->issued;
+    S4D_ASSERT(iteration < x->max_iterations, "more than %d iterations", x->max_iterations);
+    x->issued++;
+    if ((d->begin && d->begin(d->self, iteration, err)) || issue_ops(x, iteration, err) ||
+        (d->end && d->end(d->self, iteration, err)))
+        return -1;
     publish(x);
     return 0;
 }

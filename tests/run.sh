@@ -117,11 +117,11 @@ run_report() { group "the report in Chromium" tests/report/run.sh; }
 second_mpi() {
     case $("${MPICC:-mpicc}" -show 2>/dev/null) in *mpich*) echo openmpi ;; *) echo mpich ;; esac
 }
-# grids LAUNCHER RANKS BUILD [PROGRAM [ARGUMENT]]
+# grids LAUNCHER RANKS BUILD [PROGRAM [ARGUMENT...]]
 grids() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
-    timeout 600 "$1" -n "$2" "$3/${4:-tests/real_grids}" ${5-}
+    timeout 600 "$1" -n "$2" "$3/${4:-tests/real_grids}" "${@:5}"
 }
 run_real() {
     local other
@@ -140,6 +140,8 @@ run_real() {
         group "faults of CUDA's double" grids "${MPIRUN:-mpirun}" 2 build tests/double/faulty
         group "training on four ranks by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
+        group "training as CUDA graphs by CUDA's double" \
+            grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda graphs
     fi
     if [ -x build/tests/double/preflight ]; then
         group "health check by CUDA's double" \

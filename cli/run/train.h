@@ -22,7 +22,7 @@ struct s4d_train_config {
         *host_class, *machine;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
     double timeout_s, group_timeout_s;
-    bool json, check_finite, list_backends, tf32, log_throughput, preflight;
+    bool json, check_finite, list_backends, tf32, cuda_graphs, log_throughput, preflight;
     struct s4d_schedule_options schedule;
 };
 

@@ -140,6 +140,7 @@ void s4d_train_inputs(json_t *record, const struct s4d_train *t)
     json_object_set_new(record, "warmup", json_integer(t->warmup));
     json_object_set_new(record, "threads", json_integer(c->threads));
     json_object_set_new(record, "tf32", json_boolean(c->tf32));
+    json_object_set_new(record, "cuda_graphs", json_boolean(c->cuda_graphs));
     json_object_set_new(record, "progress", json_string(s4d_progress_names[t->progress]));
 }
 

@@ -89,6 +89,7 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
                                           .tf32 = c->tf32,
                                           .gemm_tuning = c->gemm_tuning,
                                           .gemm_cache = c->gemm_cache,
+                                          .cuda_graphs = c->cuda_graphs,
                                           .group_timeout_s = c->group_timeout_s,
                                           .first_alone = true,
                                           .synchronous = c->check_finite};
@@ -219,8 +220,8 @@ static void print_start(const struct s4d_train *t)
         printf("# host: %s  threads %d  progress %s\n", t->backend->about(), t->config->threads,
                s4d_progress_names[t->progress]);
     else
-        printf("# %s: %s  tf32 %s\n", t->backend->name, t->backend->about(),
-               t->config->tf32 ? "yes" : "no");
+        printf("# %s: %s  tf32 %s  CUDA graphs %s\n", t->backend->name, t->backend->about(),
+               t->config->tf32 ? "yes" : "no", t->config->cuda_graphs ? "yes" : "no");
     if (!t->config->log_throughput)
         printf("%9s %12s %12s %12s\n%9s %12s %12s %12s\n", "iteration", "time", "loss", "grad norm",
                "", "(s)", "", "");

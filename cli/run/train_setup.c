@@ -11,6 +11,24 @@
 #include "support/file.h"
 #include "support/units.h"
 
+static int check_graphs(const struct s4d_train *t, struct s4d_error *err)
+{
+    const struct s4d_train_config *c = t->config;
+    if (!c->cuda_graphs)
+        return 0;
+    if (strcmp(t->backend->name, "cuda") != 0)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--cuda-graphs", "--backend %s has none",
+                        t->backend->name);
+    if (c->check_finite)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--cuda-graphs",
+                        "--check-finite looks at every op before the next: there is no graph then");
+    if (c->iterations < 2)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--cuda-graphs",
+                        "expected --iterations 2 or more, got %d: the first one runs op by op",
+                        c->iterations);
+    return 0;
+}
+
 static int check_options(struct s4d_train *t, struct s4d_error *err)
 {
     const struct s4d_train_config *c = t->config;
@@ -35,6 +53,8 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
                         t->backend->name);
     if (c->token_type != S4D_TOKENS_BY_VOCABULARY && !c->tokens)
         return s4d_fail(err, S4D_EXIT_USAGE, "--token-type", "is of --tokens, which is not given");
+    if (check_graphs(t, err))
+        return -1;
     if (c->gemm_cache && c->gemm_tuning == S4D_TUNING_OFF)
         return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
                         "is of --gemm-tuning cached or full, which is not given");
@@ -43,7 +63,9 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
     if (c->save_gradients && c->iterations == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--save-gradients",
                         "--iterations 0 computes no gradients");
-    t->warmup = c->warmup >= 0 ? c->warmup : c->iterations > 1;
+    /* Capturing is no steady state: the second iteration and the third. */
+    int warm = c->cuda_graphs ? 3 : 1;
+    t->warmup = c->warmup >= 0 ? c->warmup : warm < c->iterations ? warm : c->iterations > 1;
     if (t->warmup > 0 && t->warmup >= c->iterations)
         return s4d_fail(err, S4D_EXIT_USAGE, "--warmup",
                         "expected less than --iterations %d, got %d", c->iterations, t->warmup);

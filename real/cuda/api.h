@@ -8,7 +8,10 @@
  *     cudaMemGetInfo cudaDeviceGetStreamPriorityRange
  *     cudaMalloc cudaFree cudaHostAlloc cudaFreeHost cudaMemsetAsync cudaMemcpy2DAsync
  *     cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent
- *     cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventElapsedTime
+ *     cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventRecordWithFlags
+ *     cudaEventQuery cudaEventElapsedTime
+ *     cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
+ *     cudaGraphDestroy cudaGraphExecDestroy
  *     cudaLaunchKernel cudaLaunchHostFunc cudaGetErrorName cudaGetErrorString
  *   cuBLAS
  *     cublasCreate cublasDestroy cublasSetStream cublasSetWorkspace cublasSetMathMode

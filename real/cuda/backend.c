@@ -12,6 +12,7 @@ static int open_cuda(struct s4d_device *device, const struct s4d_program *progra
                                     .gemm_cache = options->gemm_cache,
                                     .group_timeout_s = options->group_timeout_s,
                                     .synchronous = options->synchronous,
+                                    .graphs = options->cuda_graphs,
                                     .first_alone = options->first_alone};
     return s4d_cuda_open(device, program, &cuda, err);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "real/cuda/internal.h"
 #include "support/memory.h"
@@ -40,10 +41,23 @@ static void wait_for(void *self, enum s4d_stream stream, enum s4d_stream other, 
         c->wait_failed = true;
 }
 
+static int begin(void *self, int iteration, struct s4d_error *err)
+{
+    return ended(self, s4d_cuda_graph_begin(self, iteration, err), err);
+}
+
+/* Of a wait after the last op nobody else would tell. */
+static int end(void *self, int iteration, struct s4d_error *err)
+{
+    struct s4d_cuda *c = self;
+    (void)iteration;
+    if (c->wait_failed && err)
+        *err = c->wait_error;
+    return ended(c, c->wait_failed || s4d_cuda_graph_end(c, err), err);
+}
+
 static int enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item item,
-                   int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
-                                 struct s4d_error *err),
-                   struct s4d_error *err)
+                   s4d_cuda_append append, struct s4d_error *err)
 {
     if (c->wait_failed) {
         if (err)
@@ -98,22 +112,20 @@ static int copy(void *self, const struct s4d_call *call, int iteration, struct s
     return enqueue(self, call->op->stream, item, append_copy, err);
 }
 
-/* Reading tokens, in a thread of CUDA's, when the stream gets there. */
+/* Reading tokens, in a thread of CUDA's, when the stream gets there: after a failure perhaps when
+ * the device is closed, and nobody keeps the call. */
 struct task {
     struct s4d_cuda *c;
-    const struct s4d_call *call;
-    int iteration;
+    struct s4d_buffer to;
+    int64_t first; /* sequence */
 };
 
 static int read_tokens(const struct task *t, struct s4d_error *err)
 {
-    const struct s4d_buffer *to = &t->call->operand[0];
     const struct s4d_token_source *tokens = &t->c->options.tokens;
-    int64_t first = s4d_expr_value(&t->call->op->c.read_tokens.first, t->call->coordinate);
-    int64_t batch = t->c->program->options.global_batch;
-    for (int64_t row = 0; row < to->rows; row++)
-        if (tokens->sequence(tokens->self, t->iteration * batch + first + row,
-                             (int32_t *)to->data + row * to->stride, err))
+    for (int64_t row = 0; row < t->to.rows; row++)
+        if (tokens->sequence(tokens->self, t->first + row,
+                             (int32_t *)t->to.data + row * t->to.stride, err))
             return -1;
     return 0;
 }
@@ -128,8 +140,11 @@ static void CUDART_CB run_task(void *data)
 
 static int append_task(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
 {
+    const struct s4d_call *call = item->call;
+    int64_t first = s4d_expr_value(&call->op->c.read_tokens.first, call->coordinate);
+    int64_t batch = c->program->options.global_batch;
     struct task *t = s4d_malloc(sizeof *t);
-    *t = (struct task){c, item->call, item->iteration};
+    *t = (struct task){c, call->operand[0], item->iteration * batch + first};
     int rc =
         S4D_CUDA(err, cudaLaunchHostFunc, c->streams[item->call->op->stream].stream, run_task, t);
     if (rc)
@@ -149,17 +164,20 @@ static int mark(void *self, enum s4d_stream stream, double *t_s, struct s4d_erro
     return enqueue(self, stream, item, NULL, err);
 }
 
+static int append_report(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                         struct s4d_error *err)
+{
+    size_t size = (size_t)s4d_type_bytes[item->type];
+    return S4D_CUDA(err, cudaMemcpy2DAsync, &c->slots[item->slot], size, item->scalar->data, size,
+                    size, 1, cudaMemcpyDeviceToHost, c->streams[item->stream].stream);
+}
+
 static int report(void *self, enum s4d_stream stream, const struct s4d_buffer *scalar,
                   double *value, struct s4d_error *err)
 {
-    struct s4d_cuda *c = self;
-    struct s4d_cuda_item item = {.value = value, .type = scalar->type};
-    size_t size = (size_t)s4d_type_bytes[scalar->type];
-    if (s4d_cuda_take_slot(c, &item.slot, err) ||
-        S4D_CUDA(err, cudaMemcpy2DAsync, &c->slots[item.slot], size, scalar->data, size, size, 1,
-                 cudaMemcpyDeviceToHost, c->streams[stream].stream))
-        return ended(c, -1, err);
-    return enqueue(c, stream, item, NULL, err);
+    struct s4d_cuda_item item = {
+        .stream = stream, .value = value, .scalar = scalar, .type = scalar->type};
+    return enqueue(self, stream, item, append_report, err);
 }
 
 static int finish(void *self, struct s4d_error *err)
@@ -175,7 +193,8 @@ static double now_s(void *self)
 static void close_cuda(void *self)
 {
     struct s4d_cuda *c = self;
-    s4d_cuda_groups_close(c); /* first: an abort lets the streams end */
+    s4d_cuda_graphs_close(c);
+    s4d_cuda_groups_close(c); /* an abort lets the streams end */
     s4d_cuda_compute_close(c);
     s4d_cuda_streams_close(c);
     s4d_cuda_memory_close(c);
@@ -190,6 +209,8 @@ static void set_entries(struct s4d_device *device, struct s4d_cuda *c)
         .allocate = allocate,
         .upload = upload,
         .download = download,
+        .begin = begin,
+        .end = end,
         .wait = wait_for,
         .gemm = compute,
         .kernel = compute,
@@ -222,7 +243,7 @@ int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
         return -1;
     }
     int rc = s4d_cuda_memory_open(c, err) || s4d_cuda_streams_open(c, err) ||
-             s4d_cuda_compute_open(c, err);
+             s4d_cuda_graphs_open(c, err) || s4d_cuda_compute_open(c, err);
     rc = s4d_cuda_agree(c, rc ? -1 : 0, err);
     if (!rc)
         rc = s4d_cuda_tune(c, err);
@@ -247,7 +268,11 @@ int s4d_cuda_open(struct s4d_device *device, const struct s4d_program *program,
 
 void s4d_cuda_describe(const struct s4d_device *device, char *text, int size)
 {
-    s4d_position_describe(&((const struct s4d_cuda *)device->self)->position, text, size);
+    const struct s4d_cuda *c = device->self;
+    s4d_position_describe(&c->position, text, size);
+    int n = (int)strlen(text);
+    if (atomic_load(&c->has_launched))
+        snprintf(text + n, (size_t)(size - n), ", or a later op of the same CUDA graph");
 }
 
 int64_t s4d_cuda_completed(const struct s4d_device *device)

@@ -18,7 +18,8 @@ struct s4d_cuda_options {
     MPI_Comm comm; /* its rank r is the program's rank r */
     struct s4d_token_source tokens;
     bool tf32;        /* products of f32 matrices on tensor cores, with 10 bits of mantissa */
-    bool synchronous; /* every op has completed before the next is enqueued */
+    bool synchronous; /* every op has completed before the next is enqueued; not with graphs */
+    bool graphs;      /* iterations but the first are CUDA graphs: graph.c */
     /* The ops of iteration 0 are: a kernel is loaded when it first runs, and loading may wait for
      * what runs (CUDA C++ programming guide, lazy loading), a collective that waits for a peer that
      * loads. */

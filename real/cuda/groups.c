@@ -97,6 +97,8 @@ static void leave(ncclComm_t comm, bool abort)
 void s4d_cuda_groups_close(struct s4d_cuda *c)
 {
     bool started = false;
+    if (c->graph_stays && !c->failed) /* a communicator would wait for it for ever */
+        return;
     for (int stream = 0; stream < S4D_STREAMS; stream++)
         started |= c->streams[stream].issued > 0;
     for (int stream = 0; stream < S4D_STREAMS; stream++)

@@ -11,15 +11,38 @@
 #include "real/mpi/backend.h"
 #include "real/position.h"
 
-/* Something enqueued: an op, or a note. In flight until `end` has come. */
+/* Something enqueued: an op, or a note. In flight until `end` has come, or its graph's launch has
+ * ended. */
 struct s4d_cuda_item {
     const struct s4d_call *call; /* NULL: a note */
     int iteration;
-    int64_t number;         /* ops enqueued on the stream up to here */
-    cudaEvent_t start, end; /* start: NULL where nobody asks */
-    double *value, *t_s;    /* of a note: where the scalar in `slot`, or the time, goes */
+    int64_t number; /* ops enqueued on the stream up to here */
+    cudaEvent_t start,
+        end; /* NULL: start where nobody asks, end in a graph too; the graph's there */
+    struct s4d_cuda_graph *graph;    /* NULL: it was enqueued by itself */
+    cudaEvent_t within;              /* while its graph is captured: what other streams wait for */
+    enum s4d_stream stream;          /* of a note */
+    const struct s4d_buffer *scalar; /* of a note: goes to a slot, and from there to *value */
     enum s4d_type type;
+    double *value, *t_s; /* t_s: where the time goes */
     int slot;
+};
+
+struct s4d_cuda;
+typedef int (*s4d_cuda_append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
+                               struct s4d_error *err);
+
+/* An iteration as a graph; its parts in the order of the executor's walk. */
+struct s4d_cuda_graph {
+    cudaGraphExec_t instance; /* NULL: it is to be captured */
+    struct s4d_cuda_part {
+        const struct s4d_call *call; /* NULL: a note */
+        cudaEvent_t start, end;      /* as an item's */
+        int slot;
+    } * parts;
+    int n, cap, at;
+    cudaEvent_t over; /* after the latest launch */
+    enum { S4D_CUDA_ENDED, S4D_CUDA_FILLS, S4D_CUDA_LAUNCHED } state;
 };
 
 struct s4d_cuda_stream {
@@ -36,6 +59,7 @@ struct s4d_cuda_at {
 };
 
 enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
+enum { S4D_CUDA_GRAPHS = 2 };
 
 enum { S4D_CUDA_NAME = 256, S4D_CUDA_PCI = 32 }; /* bytes of these texts */
 
@@ -49,6 +73,11 @@ struct s4d_cuda {
     struct s4d_position position;
     struct s4d_cuda_stream streams[S4D_STREAMS];
     cudaStream_t transfer; /* of uploads and downloads */
+    cudaStream_t origin;   /* of graphs; NULL: none are asked for */
+    struct s4d_cuda_graph graphs[S4D_CUDA_GRAPHS];
+    struct s4d_cuda_graph *graph; /* of the iteration that is issued, if phase says so */
+    enum { S4D_CUDA_EAGER, S4D_CUDA_CAPTURES, S4D_CUDA_REPLAYS } phase;
+    _Atomic bool has_launched;
     ncclComm_t world;
     char (*hosts)[S4D_CUDA_HOST]; /* of all ranks; NULL: not known yet */
     int settled;                  /* calls that form communicators and have come to their end */
@@ -85,7 +114,7 @@ struct s4d_cuda {
     /* A token source failed, in a thread of CUDA's. */
     _Atomic bool task_failed;
     struct s4d_error task_error;
-    bool wait_failed, failed;
+    bool wait_failed, failed, graph_stays; /* the last: it could not be destroyed */
     struct s4d_error wait_error;
 };
 
@@ -149,12 +178,30 @@ void s4d_cuda_streams_close(struct s4d_cuda *c);
 double s4d_cuda_now_s(const struct s4d_cuda *c);
 /* Appends to a stream whatever `append` calls, between the events that tell of it. */
 int s4d_cuda_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item item,
-                     int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
-                                   struct s4d_error *err),
-                     struct s4d_error *err);
+                     s4d_cuda_append append, struct s4d_error *err);
 int s4d_cuda_wait(struct s4d_cuda *c, enum s4d_stream stream, enum s4d_stream other, int64_t count,
                   struct s4d_error *err);
 int s4d_cuda_drain(struct s4d_cuda *c, struct s4d_error *err);
 int s4d_cuda_take_slot(struct s4d_cuda *c, int *slot, struct s4d_error *err);
+/* For graph.c: events of a pool; the item is in flight; takes what has ended off the streams; the
+ * zero of elapsed times becomes *event, which has come, if the old one is far away. */
+int s4d_cuda_take_event(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err);
+void s4d_cuda_give_event(struct s4d_cuda *c, cudaEvent_t event);
+void s4d_cuda_push(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item *item);
+int s4d_cuda_poll(struct s4d_cuda *c, struct s4d_error *err);
+int s4d_cuda_rebase(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err);
+
+/* graph.c: begin and end are around an iteration; between them an enqueue of a stream that is taken
+ * goes here, and every wait. */
+int s4d_cuda_graphs_open(struct s4d_cuda *c, struct s4d_error *err);
+void s4d_cuda_graphs_close(struct s4d_cuda *c);
+int s4d_cuda_graph_begin(struct s4d_cuda *c, int iteration, struct s4d_error *err);
+int s4d_cuda_graph_end(struct s4d_cuda *c, struct s4d_error *err);
+bool s4d_cuda_graph_takes(const struct s4d_cuda *c, enum s4d_stream stream);
+int s4d_cuda_graph_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item *item,
+                           s4d_cuda_append append, struct s4d_error *err);
+int s4d_cuda_graph_wait(struct s4d_cuda *c, enum s4d_stream stream,
+                        const struct s4d_cuda_item *item, struct s4d_error *err);
+int s4d_cuda_graphs_ask(struct s4d_cuda *c, struct s4d_error *err); /* which launches have ended */
 
 #endif

@@ -19,7 +19,7 @@ double s4d_cuda_now_s(const struct s4d_cuda *c)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec - c->origin_s;
 }
 
-static int take_event(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err)
+int s4d_cuda_take_event(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err)
 {
     if (c->n_events > 0) {
         *event = c->events[--c->n_events];
@@ -28,7 +28,7 @@ static int take_event(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *
     return S4D_CUDA(err, cudaEventCreateWithFlags, event, cudaEventDefault);
 }
 
-static void give_event(struct s4d_cuda *c, cudaEvent_t event)
+void s4d_cuda_give_event(struct s4d_cuda *c, cudaEvent_t event)
 {
     if (event)
         s4d_push(c->events, c->n_events, c->cap_events, event);
@@ -48,6 +48,20 @@ static int time_of(struct s4d_cuda *c, cudaEvent_t event, double *t_s, struct s4
     int rc = elapsed(c->base, event, t_s, err);
     *t_s += c->base_s;
     return rc;
+}
+
+int s4d_cuda_rebase(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err)
+{
+    double t_s;
+    if (time_of(c, *event, &t_s, err))
+        return -1;
+    if (t_s - c->base_s > rebase_s) {
+        cudaEvent_t old = c->base;
+        c->base = *event;
+        c->base_s = t_s;
+        *event = old;
+    }
+    return 0;
 }
 
 static int observe(struct s4d_cuda *c, const struct s4d_cuda_item *item, double end_s,
@@ -74,19 +88,40 @@ static void show_head(struct s4d_cuda *c, int stream)
         s4d_position_at(&c->position, stream, -1, 0);
 }
 
+static int advance(struct s4d_cuda *c, int stream, int64_t count, struct s4d_error *err);
+
+/* What an op that has ended waited for has ended too, and is told before it. 1: it is, 0: a launch
+ * that it is part of goes on, -1. */
+static int tell_waits(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
+{
+    const struct s4d_op *op = item->call ? item->call->op : NULL;
+    for (int i = 0; op && i < op->n_waits; i++) {
+        const struct s4d_wait *w = &op->waits[i];
+        int64_t of = item->iteration + w->iteration;
+        int64_t count = of * c->program->stream_length[w->stream] + w->position + 1;
+        if (of < 0)
+            continue;
+        if (advance(c, w->stream, count, err))
+            return -1;
+        if (atomic_load(&c->position.done[w->stream]) < count)
+            return 0;
+    }
+    return 1;
+}
+
 /* The stream's head has ended. */
 static int complete(struct s4d_cuda *c, int stream, struct s4d_error *err)
 {
     struct s4d_cuda_stream *s = &c->streams[stream];
     struct s4d_cuda_item item = s->items[s->head];
-    double end_s;
-    int rc = time_of(c, item.end, &end_s, err);
+    double end_s = 0;
+    int rc = item.end ? time_of(c, item.end, &end_s, err) : 0;
     if (!rc && item.call)
         rc = observe(c, &item, end_s, err);
     if (item.value) {
         *item.value = item.type == S4D_F64 ? c->slots[item.slot]
                                            : (double)*(const float *)&c->slots[item.slot];
-        c->slot_used[item.slot] = false;
+        c->slot_used[item.slot] = item.graph != NULL; /* which keeps it */
     }
     if (item.t_s)
         *item.t_s = end_s;
@@ -95,37 +130,51 @@ static int complete(struct s4d_cuda *c, int stream, struct s4d_error *err)
     if (item.call)
         atomic_fetch_add(&c->position.done[stream], 1);
     show_head(c, stream);
-    if (!rc && end_s - c->base_s > rebase_s) {
-        cudaEvent_t old = c->base;
-        c->base = item.end;
-        c->base_s = end_s;
-        item.end = old;
-    }
-    give_event(c, item.start);
-    give_event(c, item.end);
+    if (item.graph)
+        return rc;
+    if (!rc)
+        rc = s4d_cuda_rebase(c, &item.end, err);
+    s4d_cuda_give_event(c, item.start);
+    s4d_cuda_give_event(c, item.end);
     return rc;
 }
 
-static int advance(struct s4d_cuda *c, int stream, struct s4d_error *err)
+/* 1: it has, 0: not yet, -1. */
+static int has_ended(const struct s4d_cuda_item *item, struct s4d_error *err)
+{
+    if (item->graph)
+        return item->graph->state == S4D_CUDA_ENDED;
+    cudaError_t code = cudaEventQuery(item->end);
+    if (code == cudaErrorNotReady)
+        return 0;
+    return s4d_cuda_check("cudaEventQuery", code, err) ? -1 : 1;
+}
+
+/* Takes off a stream what has ended, until `count` ops ever have. */
+static int advance(struct s4d_cuda *c, int stream, int64_t count, struct s4d_error *err)
 {
     struct s4d_cuda_stream *s = &c->streams[stream];
-    while (s->head < s->n) {
-        cudaError_t code = cudaEventQuery(s->items[s->head].end);
-        if (code == cudaErrorNotReady)
-            return 0;
-        if (s4d_cuda_check("cudaEventQuery", code, err) || complete(c, stream, err))
+    while (s->head < s->n && atomic_load(&c->position.done[stream]) < count) {
+        int ended = has_ended(&s->items[s->head], err);
+        if (ended > 0)
+            ended = tell_waits(c, &s->items[s->head], err);
+        if (ended <= 0)
+            return ended;
+        if (complete(c, stream, err))
             return -1;
     }
     return 0;
 }
 
 /* Takes what has ended off the streams, and asks whether anything has failed. */
-static int poll(struct s4d_cuda *c, struct s4d_error *err)
+int s4d_cuda_poll(struct s4d_cuda *c, struct s4d_error *err)
 {
     double now_s = s4d_cuda_now_s(c);
     c->polled_s = now_s;
+    if (s4d_cuda_graphs_ask(c, err))
+        return -1;
     for (int stream = 0; stream < S4D_STREAMS; stream++)
-        if (advance(c, stream, err))
+        if (advance(c, stream, INT64_MAX, err))
             return -1;
     if (atomic_load(&c->task_failed)) {
         if (err)
@@ -143,7 +192,7 @@ static int wait_until(struct s4d_cuda *c, int stream, int n, struct s4d_error *e
 {
     struct s4d_cuda_stream *s = &c->streams[stream];
     while (s->n - s->head > n) {
-        if (poll(c, err))
+        if (s4d_cuda_poll(c, err))
             return -1;
         if (s->n - s->head > n)
             sched_yield(); /* ranks may share cores */
@@ -161,24 +210,9 @@ int s4d_cuda_drain(struct s4d_cuda *c, struct s4d_error *err)
     return 0;
 }
 
-/* The rest of s4d_cuda_enqueue; the item has its events. */
-static int append_between(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item *item,
-                          int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
-                                        struct s4d_error *err),
-                          struct s4d_error *err)
+void s4d_cuda_push(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item *item)
 {
     struct s4d_cuda_stream *s = &c->streams[stream];
-    c->enqueuing = (struct s4d_cuda_at){item->call, item->iteration};
-    if (item->call && s->head == s->n) /* a collective may wait for peers here already */
-        s4d_position_at(&c->position, (int)stream, item->call->index, item->iteration);
-    if ((item->start && S4D_CUDA(err, cudaEventRecord, item->start, s->stream)) ||
-        (append && append(c, item, err)) || S4D_CUDA(err, cudaEventRecord, item->end, s->stream)) {
-        s4d_cuda_name_op(c, item->call, item->iteration, err);
-        give_event(c, item->start);
-        give_event(c, item->end);
-        return -1;
-    }
-    c->enqueuing.call = NULL;
     if (s->head > s->cap / 2 && s->n == s->cap) { /* room in front */
         for (int i = s->head; i < s->n; i++)
             s->items[i - s->head] = s->items[i];
@@ -190,27 +224,45 @@ static int append_between(struct s4d_cuda *c, enum s4d_stream stream, struct s4d
     s4d_push(s->items, s->n, s->cap, *item);
     if (s->n - s->head == 1)
         show_head(c, (int)stream);
+}
+
+/* By itself, between two events. */
+static int append_alone(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item *item,
+                        s4d_cuda_append append, struct s4d_error *err)
+{
+    cudaStream_t s = c->streams[stream].stream;
+    const struct s4d_cuda_stream *of = &c->streams[stream];
+    bool watched = item->call && c->device->observer.ran;
+    c->enqueuing = (struct s4d_cuda_at){item->call, item->iteration};
+    if (item->call && of->head == of->n) /* a collective may wait for peers here already */
+        s4d_position_at(&c->position, (int)stream, item->call->index, item->iteration);
+    if ((item->value && s4d_cuda_take_slot(c, &item->slot, err)) ||
+        s4d_cuda_take_event(c, &item->end, err) ||
+        (watched && s4d_cuda_take_event(c, &item->start, err)) ||
+        (watched && S4D_CUDA(err, cudaEventRecord, item->start, s)) ||
+        (append && append(c, item, err)) || S4D_CUDA(err, cudaEventRecord, item->end, s)) {
+        s4d_cuda_name_op(c, item->call, item->iteration, err);
+        s4d_cuda_give_event(c, item->start);
+        s4d_cuda_give_event(c, item->end);
+        return -1;
+    }
+    c->enqueuing.call = NULL;
+    s4d_cuda_push(c, stream, item);
     return 0;
 }
 
 int s4d_cuda_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_item item,
-                     int (*append)(struct s4d_cuda *c, const struct s4d_cuda_item *item,
-                                   struct s4d_error *err),
-                     struct s4d_error *err)
+                     s4d_cuda_append append, struct s4d_error *err)
 {
-    bool watched = item.call && c->device->observer.ran;
-    bool alone = c->options.synchronous || (c->options.first_alone && item.iteration == 0);
-    int rc = take_event(c, &item.end, err);
-    if (!rc && watched && take_event(c, &item.start, err)) {
-        give_event(c, item.end);
-        rc = -1;
-    }
-    if (!rc)
-        rc = append_between(c, stream, &item, append, err);
-    if (!rc)
-        rc = wait_until(c, (int)stream, alone ? 0 : S4D_CUDA_IN_FLIGHT, err);
-    if (!rc && s4d_cuda_now_s(c) - c->polled_s > poll_period_s)
-        rc = poll(c, err);
+    bool first = c->options.first_alone && item.iteration == 0 && item.call;
+    bool inside = s4d_cuda_graph_takes(c, stream);
+    int rc = inside ? s4d_cuda_graph_enqueue(c, stream, &item, append, err)
+                    : append_alone(c, stream, &item, append, err);
+    if (!rc && !inside)
+        rc = wait_until(c, (int)stream, c->options.synchronous || first ? 0 : S4D_CUDA_IN_FLIGHT,
+                        err);
+    if (!rc && c->phase != S4D_CUDA_CAPTURES && s4d_cuda_now_s(c) - c->polled_s > poll_period_s)
+        rc = s4d_cuda_poll(c, err);
     c->failed |= rc != 0;
     return rc;
 }
@@ -237,18 +289,25 @@ int s4d_cuda_wait(struct s4d_cuda *c, enum s4d_stream stream, enum s4d_stream ot
     const struct s4d_cuda_item *item = find(&c->streams[other], count);
     S4D_ASSERT(item, "a wait for op %lld of a stream that has %lld", (long long)count,
                (long long)c->streams[other].issued);
+    if (c->phase != S4D_CUDA_EAGER)
+        return s4d_cuda_graph_wait(c, stream, item, err);
     return S4D_CUDA(err, cudaStreamWaitEvent, c->streams[stream].stream, item->end, 0);
 }
 
 int s4d_cuda_take_slot(struct s4d_cuda *c, int *slot, struct s4d_error *err)
 {
-    while (c->slot_used[c->next_slot])
-        if (poll(c, err))
+    for (;;) {
+        for (int i = 0; i < S4D_CUDA_SLOTS; i++) {
+            *slot = (c->next_slot + i) % S4D_CUDA_SLOTS;
+            if (c->slot_used[*slot])
+                continue;
+            c->slot_used[*slot] = true;
+            c->next_slot = (*slot + 1) % S4D_CUDA_SLOTS;
+            return 0;
+        }
+        if (s4d_cuda_poll(c, err))
             return -1;
-    *slot = c->next_slot;
-    c->slot_used[*slot] = true;
-    c->next_slot = (c->next_slot + 1) % S4D_CUDA_SLOTS;
-    return 0;
+    }
 }
 
 /* Collectives and copies before computing: they are short or wait for others, and a GPU that
@@ -268,7 +327,8 @@ int s4d_cuda_streams_open(struct s4d_cuda *c, struct s4d_error *err)
         if (open_stream(c, stream, err))
             return -1;
     if (S4D_CUDA(err, cudaStreamCreateWithPriority, &c->transfer, cudaStreamNonBlocking, 0) ||
-        take_event(c, &c->base, err) || S4D_CUDA(err, cudaEventRecord, c->base, c->transfer) ||
+        s4d_cuda_take_event(c, &c->base, err) ||
+        S4D_CUDA(err, cudaEventRecord, c->base, c->transfer) ||
         S4D_CUDA(err, cudaStreamSynchronize, c->transfer))
         return -1;
     c->base_s = s4d_cuda_now_s(c);
@@ -280,14 +340,16 @@ void s4d_cuda_streams_close(struct s4d_cuda *c)
     for (int stream = 0; stream < S4D_STREAMS; stream++) {
         struct s4d_cuda_stream *s = &c->streams[stream];
         for (int i = s->head; i < s->n; i++) {
-            give_event(c, s->items[i].start);
-            give_event(c, s->items[i].end);
+            if (s->items[i].graph)
+                continue;
+            s4d_cuda_give_event(c, s->items[i].start);
+            s4d_cuda_give_event(c, s->items[i].end);
         }
         free(s->items);
         if (s->stream)
             S4D_CUDA(NULL, cudaStreamDestroy, s->stream);
     }
-    give_event(c, c->base);
+    s4d_cuda_give_event(c, c->base);
     for (int i = 0; i < c->n_events; i++)
         S4D_CUDA(NULL, cudaEventDestroy, c->events[i]);
     free(c->events);

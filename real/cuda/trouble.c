@@ -54,18 +54,22 @@ static void in_flight(const struct s4d_cuda *c, struct s4d_cuda_at range[2])
 {
     for (int stream = 0; stream < S4D_STREAMS; stream++) {
         const struct s4d_cuda_stream *s = &c->streams[stream];
-        for (int i = s->head; i < s->n; i++)
-            if (s->items[i].call)
-                include(range, &(struct s4d_cuda_at){s->items[i].call, s->items[i].iteration});
+        for (int i = s->head; i < s->n; i++) {
+            const struct s4d_cuda_item *item = &s->items[i];
+            if (item->call && !(item->graph && item->graph->state == S4D_CUDA_FILLS))
+                include(range, &(struct s4d_cuda_at){item->call, item->iteration});
+        }
     }
     if (c->enqueuing.call)
         include(range, &c->enqueuing);
 }
 
-/* Of an event that came long ago only an error of the device can be said. */
+/* Of an event that came long ago only an error of the device can be said. While streams capture no
+ * event may be asked for; nothing runs then. */
 static cudaError_t device_error(const struct s4d_cuda *c)
 {
-    cudaError_t code = c->base ? cudaEventQuery(c->base) : cudaSuccess;
+    bool may = c->base && c->phase != S4D_CUDA_CAPTURES;
+    cudaError_t code = may ? cudaEventQuery(c->base) : cudaSuccess;
     return code == cudaErrorNotReady ? cudaSuccess : code;
 }
 

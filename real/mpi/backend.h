@@ -20,6 +20,7 @@ struct s4d_backend_options {
     int gemm_tuning;       /* of cuda: enum s4d_gemm_tuning; and its file, NULL: the usual one */
     const char *gemm_cache;
     double group_timeout_s; /* in which a communicator must form; 0: as the backend thinks */
+    bool cuda_graphs;       /* of cuda: iterations but the first are graphs */
     bool synchronous;       /* every op has completed before the next is issued */
     bool first_alone;       /* those of iteration 0 have, where kernels are loaded as they run */
 };

@@ -29,6 +29,8 @@ struct cublasContext {
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     ENTER("cublasCreate", CUBLAS_STATUS_NOT_INITIALIZED);
+    if (s4d_double_unsafe())
+        return CUBLAS_STATUS_ALLOC_FAILED;
     *handle = s4d_calloc(1, sizeof **handle);
     s4d_double_live.handles++;
     return CUBLAS_STATUS_SUCCESS;
@@ -257,20 +259,23 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (m == 0 || n == 0 || batch == 0)
         return CUBLAS_STATUS_SUCCESS;
     bool f64 = compute == CUBLAS_COMPUTE_64F; /* the scale's type; in host memory, read now */
-    struct product *p = s4d_malloc(sizeof *p);
-    *p = (struct product){.a = {(void *)a, a_type, ta ? k : m, ta ? m : k, lda, a_apart, ta},
-                          .b = {(void *)b, b_type, tb ? n : k, tb ? k : n, ldb, b_apart, tb},
-                          .c = {c, c_type, m, n, ldc, c_apart, false},
-                          .m = m,
-                          .n = n,
-                          .k = k,
-                          .batch = batch,
-                          .alpha = f64 ? *(const double *)alpha : (double)*(const float *)alpha,
-                          .beta = f64 ? *(const double *)beta : (double)*(const float *)beta,
-                          .tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-                          .workspace = handle->workspace,
-                          .workspace_bytes = handle->workspace_bytes};
-    s4d_double_append(handle->stream, run, p);
+    if (s4d_double_invalid(handle->stream))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (s4d_double_capturing() && !handle->workspace)
+        s4d_double_refuse("cublasGemmStridedBatchedEx", "a capture without a workspace");
+    struct product p = {.a = {(void *)a, a_type, ta ? k : m, ta ? m : k, lda, a_apart, ta},
+                        .b = {(void *)b, b_type, tb ? n : k, tb ? k : n, ldb, b_apart, tb},
+                        .c = {c, c_type, m, n, ldc, c_apart, false},
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .batch = batch,
+                        .alpha = f64 ? *(const double *)alpha : (double)*(const float *)alpha,
+                        .beta = f64 ? *(const double *)beta : (double)*(const float *)beta,
+                        .tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32,
+                        .workspace = handle->workspace,
+                        .workspace_bytes = handle->workspace_bytes};
+    s4d_double_append(handle->stream, run, &p, sizeof p);
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -24,7 +24,7 @@ struct collective {
     size_t count; /* of a rank's part, or of all of an all-reduce */
     ncclDataType_t type;
     ncclRedOp_t op;
-    uint64_t number;
+    uint64_t number; /* of this rank's in the communicator, from when it begins */
     enum { READY, BEGUN, SENT } state;
     int pauses; /* turns between begin and read */
     unsigned char *own;
@@ -179,7 +179,6 @@ static void write_output(struct collective *c)
 static bool end(struct collective *c)
 {
     free(c->own);
-    c->comm->in_flight--;
     return true;
 }
 
@@ -195,6 +194,8 @@ static bool step(void *data)
             s4d_double_wrong(c->comm, ncclRemoteError, "a peer is gone, as asked");
         if (!begin(c))
             return end(c);
+        c->number = ++c->comm->calls;
+        c->pauses = (int)s4d_double_draw(12);
         c->state = BEGUN;
     }
     if (c->comm->state != ncclSuccess && c->comm->state != ncclInProgress)
@@ -209,13 +210,18 @@ static bool step(void *data)
     return end(c);
 }
 
+bool s4d_double_is_of(bool (*does)(void *data), const void *data, const void *comm)
+{
+    return does == step && ((const struct collective *)data)->comm == comm;
+}
+
 /* Only now is it in the stream. */
 static bool enqueue(ncclComm_t comm)
 {
     struct collective *c = comm->next;
     comm->next = NULL;
-    comm->in_flight++;
-    s4d_double_append(c->stream, step, c);
+    s4d_double_append(c->stream, step, c, sizeof *c);
+    free(c);
     return true;
 }
 
@@ -235,9 +241,12 @@ static ncclResult_t call(const void *caller, struct collective wish)
     if (!s4d_double_is_device(wish.in, size * parts_in(&wish)) ||
         !s4d_double_is_device(wish.out, size * parts_out(&wish)))
         return s4d_double_wrong(NULL, ncclInvalidArgument, "a buffer that is not the device's");
+    if (s4d_double_invalid(wish.stream))
+        return s4d_double_wrong(comm, ncclUnhandledCudaError, "the capture is invalid");
+    if (!comm->stream && s4d_double_capturing())
+        s4d_double_refuse(names[wish.kind],
+                          "a capture of a communicator that never ran: it allocates");
     comm->stream = wish.stream;
-    wish.number = ++comm->calls;
-    wish.pauses = (int)s4d_double_draw(12);
     struct collective *c = s4d_malloc(sizeof *c);
     *c = wish;
     comm->next = c;

@@ -5,16 +5,20 @@
  * understood ends the program and names it.
  *
  *   memory.c    device memory cannot be read or written by the host; nor pageable memory by work
- *   order.c     streams and events: work is deferred, and reordered between streams by a seed
+ *   order.c     streams: work is deferred, and reordered between streams by a seed
+ *   events.c    events                graph.c   streams that capture, graphs and their launches
  *   runtime.c   CUDA runtime          blas.c   cuBLAS over CBLAS, column-major
  *   nccl.c      communicators         collective.c   collectives     messages.c   their MPI
  *   faults.c    calls that fail when asked to
  *
- * Environment, read when a program first calls, the seed again by every cudaSetDevice:
+ * Environment; cudaSetDevice begins anew with S4D_DOUBLE_SEED and S4D_DOUBLE_LOSE:
  *   S4D_DOUBLE_SEED=n          another order
  *   S4D_DOUBLE_FAIL=name:n[:rank[:how]]   call n (from 1) of `name` fails, on one MPI rank or on
  *                              all (-1); how: fail, hang (it never returns), die (by SIGKILL).
  *                              For `name` also a call's site: 0x1a2b, an address in the program
+ *   S4D_DOUBLE_LOSE=kind:n     wait n (from 1; 0: each) of a kind is not done: join, of the stream
+ *                              that began a capture for another; launch, of a stream of graphs that
+ *                              captures nothing; outside, for a graph's event
  *   S4D_DOUBLE_CALLS=path      at the end rank 0 writes how often each was called
  *   S4D_DOUBLE_SITES=path      at the end every rank writes path.RANK: the address that each call
  *                              returns to, its name, how often; addr2line has the line
@@ -40,15 +44,22 @@ bool s4d_double_call_fails(const char *name, const void *caller);
 /* Of tests within one process: counts begin anew, but sites keep their numbers; site i, from 0. */
 void s4d_double_forget(void);
 bool s4d_double_site(int i, uintptr_t *site, const char **name, long long *calls);
+void s4d_double_lose_anew(void);
+bool s4d_double_loses(const char *kind); /* counts a wait; whether it is to be lost */
 long long s4d_double_setting(const char *variable, long long otherwise);
 int s4d_double_rank(void); /* in MPI_COMM_WORLD */
 void s4d_double_refuse(const char *call, const char *what) __attribute__((noreturn));
 
 /* order.c: items of streams. step() does what the item is for, or a part of that: true when it is
  * done. It runs when all before it in its stream are done, and never within the call that appended
- * it, or only after later ones: as the seed says. `data` is freed afterwards. */
-void s4d_double_append(cudaStream_t stream, bool (*step)(void *data), void *data);
+ * it, or only after later ones: as the seed says. It gets a copy of the data, of a stream that
+ * captures every launch another one. */
+void s4d_double_append(cudaStream_t stream, bool (*step)(void *data), const void *data,
+                       size_t bytes);
 bool s4d_double_is_stream(cudaStream_t stream);
+/* Whether an item that is not done is what is() knows. */
+typedef bool (*s4d_double_is)(bool (*step)(void *data), const void *data, const void *of);
+bool s4d_double_has(s4d_double_is is, const void *of);
 /* Why the host calls: it goes on whatever happens; or it asks whether something has happened. */
 enum s4d_double_call { S4D_DOUBLE_ISSUES, S4D_DOUBLE_ASKS };
 void s4d_double_turn(enum s4d_double_call call); /* perhaps some items run */
@@ -64,8 +75,21 @@ void s4d_double_mend(void); /* as in a new process: after all was given back */
 
 /* What the program has of the libraries. */
 extern struct s4d_double_live {
-    int streams, events, device, pinned, handles, communicators;
+    int streams, events, graphs, device, pinned, handles, communicators;
 } s4d_double_live;
+
+/* graph.c. Whether any stream captures; whether this one does in vain, as something illegal was
+ * done. What is not allowed while any captures: it is in vain from now on, and that is the error.
+ */
+bool s4d_double_capturing(void);
+bool s4d_double_invalid(cudaStream_t stream);
+cudaError_t s4d_double_unsafe(void);
+bool s4d_double_graphs_have(s4d_double_is is, const void *of); /* as s4d_double_has */
+#define S4D_DOUBLE_NOT_INVALID(stream)                                                             \
+    do {                                                                                           \
+        if (s4d_double_invalid(stream))                                                            \
+            return cudaErrorStreamCaptureInvalidated;                                              \
+    } while (0)
 
 /* How a call of CUDA's begins; `code` is what it returns when it is to fail. */
 #define S4D_DOUBLE_ENTER(name, code)                                                               \

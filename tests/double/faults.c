@@ -153,6 +153,24 @@ static bool fails(const char *name, uintptr_t site)
     return calls_of(name, is_site ? site : 0) == at && happens(how);
 }
 
+/* How many waits of the kind that one is to be lost of there have been. */
+static long long lost_of;
+
+void s4d_double_lose_anew(void)
+{
+    lost_of = 0;
+}
+
+bool s4d_double_loses(const char *kind)
+{
+    const char *wish = getenv("S4D_DOUBLE_LOSE");
+    size_t length = strlen(kind);
+    if (!wish || strncmp(wish, kind, length) != 0 || wish[length] != ':')
+        return false;
+    long long at = atoll(wish + length + 1);
+    return ++lost_of == at || at == 0;
+}
+
 bool s4d_double_fails(const char *name)
 {
     return fails(name, 0);

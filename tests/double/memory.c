@@ -75,6 +75,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     S4D_DOUBLE_ENTER("cudaMalloc", cudaErrorMemoryAllocation);
+    if (s4d_double_unsafe())
+        return cudaErrorStreamCaptureUnsupported;
     size_t size = (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
     if (bytes == 0 || size > total() - live)
         return cudaErrorMemoryAllocation;
@@ -121,12 +123,16 @@ static cudaError_t release(void *memory, bool pinned)
 cudaError_t cudaFree(void *memory)
 {
     S4D_DOUBLE_ENTER("cudaFree", cudaErrorUnknown);
+    if (s4d_double_unsafe())
+        return cudaErrorStreamCaptureUnsupported;
     return release(memory, false);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     S4D_DOUBLE_ENTER("cudaHostAlloc", cudaErrorMemoryAllocation);
+    if (s4d_double_unsafe())
+        return cudaErrorStreamCaptureUnsupported;
     if (flags != cudaHostAllocDefault)
         s4d_double_refuse("cudaHostAlloc", "flags");
     size_t size = (bytes + 4095) / 4096 * 4096;
@@ -143,6 +149,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *memory)
 {
     S4D_DOUBLE_ENTER("cudaFreeHost", cudaErrorUnknown);
+    if (s4d_double_unsafe())
+        return cudaErrorStreamCaptureUnsupported;
     return release(memory, true);
 }
 
@@ -180,9 +188,9 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
         return cudaErrorInvalidResourceHandle;
     if (!s4d_double_is_device(memory, bytes))
         return cudaErrorInvalidValue;
-    struct copy *c = s4d_malloc(sizeof *c);
-    *c = (struct copy){memory, NULL, bytes, bytes, bytes, 1, value};
-    s4d_double_append(stream, copy, c);
+    S4D_DOUBLE_NOT_INVALID(stream);
+    struct copy c = {memory, NULL, bytes, bytes, bytes, 1, value};
+    s4d_double_append(stream, copy, &c, sizeof c);
     return cudaSuccess;
 }
 
@@ -208,8 +216,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
         return cudaErrorInvalidValue;
     if (!(up ? s4d_double_is_pinned(from, from_bytes) : s4d_double_is_pinned(to, to_bytes)))
         s4d_double_refuse("cudaMemcpy2DAsync", "memory that is not pinned");
-    struct copy *c = s4d_malloc(sizeof *c);
-    *c = (struct copy){to, from, to_pitch, from_pitch, width, rows, 0};
-    s4d_double_append(stream, copy, c);
+    S4D_DOUBLE_NOT_INVALID(stream);
+    struct copy c = {to, from, to_pitch, from_pitch, width, rows, 0};
+    s4d_double_append(stream, copy, &c, sizeof c);
     return cudaSuccess;
 }

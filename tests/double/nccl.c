@@ -146,6 +146,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     if (s4d_double_call_fails("ncclCommInitRankConfig", __builtin_return_address(0)))
         return s4d_double_wrong(NULL, ncclSystemError, "the double fails as asked");
     check_config(config);
+    if (s4d_double_unsafe())
+        return s4d_double_wrong(NULL, ncclUnhandledCudaError, "an allocation in a capture");
     if (size < 1 || rank < 0 || rank >= size)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "rank");
     *comm = make(mix(words[0], words[1]), size, rank);
@@ -285,6 +287,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
     return ncclSuccess;
 }
 
+/* "keep polling until all graphs referencing us die" (NCCL's commDestroySync): for ever, here, but
+ * for a GPU that is in error. */
+static void check_graphs(const char *call, ncclComm_t comm)
+{
+    if (!s4d_double_broken() && s4d_double_graphs_have(s4d_double_is_of, comm))
+        s4d_double_refuse(call, "it waits for a graph with the communicator's collectives to go");
+}
+
 /* What was enqueued is done before. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
@@ -294,7 +304,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         return ncclSuccess;
     if (comm->step)
         return s4d_double_wrong(NULL, ncclInvalidUsage, "destroyed while a call is in progress");
-    while (comm->in_flight > 0) {
+    check_graphs("ncclCommDestroy", comm);
+    while (s4d_double_has(s4d_double_is_of, comm)) {
         s4d_double_turn(S4D_DOUBLE_ASKS);
         sched_yield();
     }
@@ -311,6 +322,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         return ncclSystemError;
     if (!comm)
         return ncclSuccess;
+    check_graphs("ncclCommAbort", comm);
     free(comm->next);
     comm->next = NULL;
     comm->step = NULL;

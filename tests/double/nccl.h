@@ -11,8 +11,7 @@ struct ncclComm {
     uint64_t id;
     int size, rank, root; /* root: of the world that forms, in MPI's world */
     int *members;         /* ranks in MPI's world */
-    uint64_t calls;       /* collective ones, of which this rank has made so many */
-    int in_flight;        /* collectives */
+    uint64_t calls;       /* splits made and collectives begun by this rank */
     ncclResult_t state;   /* ncclInProgress: until step() says otherwise */
     bool (*step)(ncclComm_t comm);
     int pauses; /* questions that are answered "in progress" before step() */
@@ -24,6 +23,8 @@ struct ncclComm {
 
 /* Words of the last error; the communicator's state. */
 ncclResult_t s4d_double_wrong(ncclComm_t comm, ncclResult_t code, const char *why);
+/* collective.c: whether work is a collective of this communicator. */
+bool s4d_double_is_of(bool (*step)(void *data), const void *data, const void *comm);
 /* How a call that needs a formed communicator begins: ncclSuccess, or what it returns. */
 ncclResult_t s4d_double_nccl_enter(const char *call, const void *caller, ncclComm_t comm);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events.
+/* Streams.
  *
  * An item runs in a turn: some call of the host. How many run in one, and of which streams, is
  * drawn anew every while: none for long, one by one, or all that can; always from streams in an
@@ -9,10 +9,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "support/memory.h"
-#include "tests/double/double.h"
+#include "tests/double/order.h"
 
 struct item {
     struct item *next;
@@ -20,31 +20,18 @@ struct item {
     void *data;
 };
 
-/* A handle that CUDA hands out is an address here, never used again after it was destroyed. */
-struct CUstream_st {
-    struct item *head, **tail;
-    uint64_t appended, done;
-    bool live;
-};
-struct CUevent_st {
-    cudaStream_t stream; /* of the latest record; NULL: none */
-    uint64_t number;     /* of it there */
-    int64_t ticks;       /* when it came */
-    bool live;
-};
-
 static cudaStream_t *streams;
-static cudaEvent_t *events;
-static int n_streams, cap_streams, n_events, cap_events;
+static int n_streams, cap_streams;
 static uint64_t state;
-static int64_t ticks; /* of 1/1024 ms: floats of milliseconds are exact */
-static bool running;
+static bool running, went_on;
+static cudaStream_t sleeper; /* NULL: none does */
+static int sleep_left;
 static cudaError_t broken;
 static int current; /* device */
 
 static struct {
     enum { LAZY, ONE, ALL } mode;
-    int left, first, stride;
+    struct s4d_double_order order;
 } season;
 
 uint64_t s4d_double_draw(uint64_t below)
@@ -59,7 +46,9 @@ static void seed(void)
 {
     state =
         (uint64_t)s4d_double_setting("S4D_DOUBLE_SEED", 1) * 1000003 + (uint64_t)s4d_double_rank();
-    season.left = 0;
+    season.order.left = 0;
+    sleep_left = 0;
+    s4d_double_lose_anew();
 }
 
 void s4d_double_break(cudaError_t error, const char *why)
@@ -94,21 +83,33 @@ bool s4d_double_is_stream(cudaStream_t stream)
     return false;
 }
 
-static void tick(void)
+void s4d_double_append(cudaStream_t s, bool (*step)(void *data), const void *data, size_t bytes)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t now = t.tv_sec * 1024000 + t.tv_nsec / 1000 * 1024 / 1000;
-    ticks = now > ticks ? now : ticks + 1;
-}
-
-void s4d_double_append(cudaStream_t s, bool (*step)(void *data), void *data)
-{
+    if (s->capture) {
+        s4d_double_capture(s, step, data, bytes, NULL);
+        return;
+    }
     struct item *item = s4d_malloc(sizeof *item);
-    *item = (struct item){NULL, step, data};
+    *item = (struct item){NULL, step, s4d_malloc(bytes)};
+    memcpy(item->data, data, bytes);
     *s->tail = item;
     s->tail = &item->next;
-    s->appended++;
+    s->used = true;
+}
+
+bool s4d_double_has(s4d_double_is is, const void *of)
+{
+    for (int i = 0; i < n_streams; i++)
+        for (const struct item *item = streams[i]->head; item; item = item->next)
+            if (is(item->step, item->data, of) ||
+                (item->step == s4d_double_launch_step && s4d_double_launch_has(item->data, is, of)))
+                return true;
+    return false;
+}
+
+void s4d_double_went_on(void)
+{
+    went_on = true;
 }
 
 /* Whether the head of a stream is done now. */
@@ -129,31 +130,74 @@ static bool run_head(cudaStream_t s)
     return true;
 }
 
-/* The first stream, in the season's order, whose head can be done. */
-static bool run_one(void)
-{
-    int skew = s4d_double_draw(8) == 0 ? (int)s4d_double_draw((uint64_t)n_streams) : 0;
-    for (int i = 0; i < n_streams; i++) {
-        cudaStream_t s = streams[(season.first + skew + (int64_t)i * season.stride) % n_streams];
-        if (s->head && run_head(s))
-            return true;
-    }
-    return false;
-}
-
 static int divisor(int a, int b)
 {
     return b == 0 ? a : divisor(b, a % b);
 }
 
-static void change_season(void)
+bool s4d_double_hold(struct s4d_double_order *o, int n, int by)
 {
-    season.mode = (int)s4d_double_draw(3);
-    season.left = 1 + (int)s4d_double_draw(800);
-    season.first = (int)s4d_double_draw((uint64_t)n_streams);
+    if ((o->left -= by) > 0 && o->n == n)
+        return false;
+    o->n = n;
+    o->left = 1 + (int)s4d_double_draw(800);
+    o->first = (int)s4d_double_draw((uint64_t)n);
     do
-        season.stride = 1 + (int)s4d_double_draw((uint64_t)n_streams);
-    while (divisor(season.stride, n_streams) != 1);
+        o->stride = 1 + (int)s4d_double_draw((uint64_t)n);
+    while (divisor(o->stride, n) != 1);
+    return true;
+}
+
+int s4d_double_ith(const struct s4d_double_order *o, int i, int skew)
+{
+    return (int)((o->first + skew + (int64_t)i * o->stride) % o->n);
+}
+
+int s4d_double_skew(int n)
+{
+    return s4d_double_draw(8) == 0 ? (int)s4d_double_draw((uint64_t)n) : 0;
+}
+
+static void change_sleeper(void)
+{
+    int first = (int)s4d_double_draw((uint64_t)n_streams);
+    bool any = s4d_double_draw(3) > 0;
+    sleep_left = 1 + (int)s4d_double_draw(3000);
+    sleeper = NULL;
+    for (int i = 0; i < n_streams; i++) {
+        cudaStream_t s = streams[(first + i) % n_streams];
+        if (any && !sleeper && s->used)
+            sleeper = s;
+        s->used = s->head != NULL;
+    }
+}
+
+/* Now and then a stream that is in use sleeps, for many seasons: only when no other can go on does
+ * it. */
+static cudaStream_t sleeper_now(void)
+{
+    if (--sleep_left <= 0)
+        change_sleeper();
+    return sleeper && s4d_double_is_stream(sleeper) ? sleeper : NULL;
+}
+
+static bool run_of(cudaStream_t s)
+{
+    went_on = false;
+    return s->head && (run_head(s) || went_on);
+}
+
+/* The first stream, in the season's order, whose head can be done, or a part of it. */
+static bool run_one(void)
+{
+    int skew = s4d_double_skew(n_streams);
+    cudaStream_t asleep = sleeper_now();
+    for (int i = 0; i < n_streams; i++) {
+        cudaStream_t s = streams[s4d_double_ith(&season.order, i, skew)];
+        if (s != asleep && run_of(s))
+            return true;
+    }
+    return asleep && run_of(asleep);
 }
 
 void s4d_double_turn(enum s4d_double_call call)
@@ -161,8 +205,8 @@ void s4d_double_turn(enum s4d_double_call call)
     if (running || n_streams == 0)
         return;
     s4d_double_exchange();
-    if ((season.left -= call == S4D_DOUBLE_ASKS ? 20 : 1) <= 0)
-        change_season();
+    if (s4d_double_hold(&season.order, n_streams, call == S4D_DOUBLE_ASKS ? 20 : 1))
+        season.mode = (int)s4d_double_draw(3);
     int most = season.mode == ALL ? 256 : season.mode == ONE || call == S4D_DOUBLE_ASKS;
     while (most-- > 0 && run_one())
         continue;
@@ -226,7 +270,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     (*stream)->live = true;
     s4d_double_live.streams++;
     s4d_push(streams, n_streams, cap_streams, *stream);
-    season.left = 0; /* its order is of another number of streams */
     return cudaSuccess;
 }
 
@@ -236,12 +279,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     S4D_DOUBLE_ENTER("cudaStreamDestroy", cudaErrorUnknown);
     if (!s4d_double_is_stream(stream))
         return cudaErrorInvalidResourceHandle;
+    s4d_double_capture_leave(stream);
     stream->live = false;
     s4d_double_live.streams--;
     for (int i = n_streams - 1; i >= 0; i--)
         if (!streams[i]->live && !streams[i]->head)
             streams[i] = streams[--n_streams];
-    season.left = 0;
     return cudaSuccess;
 }
 
@@ -250,6 +293,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     S4D_DOUBLE_ENTER("cudaStreamSynchronize", cudaErrorUnknown);
     if (!s4d_double_is_stream(stream))
         return cudaErrorInvalidResourceHandle;
+    if (stream->capture)
+        return s4d_double_unsafe();
     for (uint64_t before; stream->head && !broken;) {
         before = stream->done;
         s4d_double_turn(S4D_DOUBLE_ASKS);
@@ -257,105 +302,4 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
             sched_yield();
     }
     return broken;
-}
-
-static bool is_event(cudaEvent_t event)
-{
-    return event && event->live;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    S4D_DOUBLE_ENTER("cudaEventCreateWithFlags", cudaErrorUnknown);
-    if (flags != cudaEventDefault)
-        s4d_double_refuse("cudaEventCreateWithFlags", "flags");
-    *event = s4d_calloc(1, sizeof **event);
-    (*event)->live = true;
-    s4d_double_live.events++;
-    s4d_push(events, n_events, cap_events, *event);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    S4D_DOUBLE_ENTER("cudaEventDestroy", cudaErrorUnknown);
-    if (!is_event(event))
-        return cudaErrorInvalidResourceHandle;
-    event->live = false;
-    s4d_double_live.events--;
-    return cudaSuccess;
-}
-
-struct record {
-    cudaEvent_t event;
-    cudaStream_t stream;
-    uint64_t number;
-};
-
-static bool record(void *data)
-{
-    const struct record *r = data;
-    tick();
-    if (r->event->stream == r->stream && r->event->number == r->number)
-        r->event->ticks = ticks;
-    return true;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    S4D_DOUBLE_ENTER("cudaEventRecord", cudaErrorUnknown);
-    if (!is_event(event) || !s4d_double_is_stream(stream))
-        return cudaErrorInvalidResourceHandle;
-    struct record *r = s4d_malloc(sizeof *r);
-    event->stream = stream;
-    event->number = stream->appended + 1;
-    *r = (struct record){event, stream, event->number};
-    s4d_double_append(stream, record, r);
-    return cudaSuccess;
-}
-
-static bool has_come(const struct record *r)
-{
-    return !r->stream || r->stream->done >= r->number;
-}
-
-static bool wait_for(void *data)
-{
-    return has_come(data);
-}
-
-/* What the event stands for now is waited for, whatever is recorded in it later. */
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    S4D_DOUBLE_ENTER("cudaStreamWaitEvent", cudaErrorUnknown);
-    if (!is_event(event) || !s4d_double_is_stream(stream))
-        return cudaErrorInvalidResourceHandle;
-    if (flags != 0)
-        s4d_double_refuse("cudaStreamWaitEvent", "flags");
-    struct record *r = s4d_malloc(sizeof *r);
-    *r = (struct record){event, event->stream, event->number};
-    s4d_double_append(stream, wait_for, r);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    s4d_double_turn(S4D_DOUBLE_ASKS);
-    S4D_DOUBLE_ENTER("cudaEventQuery", cudaErrorUnknown);
-    if (!is_event(event))
-        return cudaErrorInvalidResourceHandle;
-    return has_come(&(struct record){event, event->stream, event->number}) ? cudaSuccess
-                                                                           : cudaErrorNotReady;
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    S4D_DOUBLE_ENTER("cudaEventElapsedTime", cudaErrorUnknown);
-    if (!is_event(start) || !is_event(end) || !start->stream || !end->stream)
-        return cudaErrorInvalidResourceHandle;
-    if (!has_come(&(struct record){start, start->stream, start->number}) ||
-        !has_come(&(struct record){end, end->stream, end->number}))
-        return cudaErrorNotReady;
-    *ms = (float)(end->ticks - start->ticks) / 1024;
-    return cudaSuccess;
 }

@@ -144,14 +144,12 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **a
     if (grid.x < 1 || grid.x > INT32_MAX || grid.y < 1 || grid.y > UINT16_MAX || block.x < 1 ||
         block.x > 1024 || shared_bytes > 48 << 10)
         return cudaErrorInvalidConfiguration;
-    struct launch *l = s4d_malloc(sizeof *l);
+    S4D_DOUBLE_NOT_INVALID(stream);
     unsigned shared = (unsigned)shared_bytes / block.x;
-    l->kernel = kernel;
-    memcpy(&l->args, arguments[0], sizeof l->args);
-    l->x = grid.x;
-    l->y = grid.y;
-    l->shared = shared < 16 ? 16 : shared;
-    s4d_double_append(stream, run, l);
+    struct launch l = {
+        .kernel = kernel, .x = grid.x, .y = grid.y, .shared = shared < 16 ? 16 : shared};
+    memcpy(&l.args, arguments[0], sizeof l.args);
+    s4d_double_append(stream, run, &l, sizeof l);
     return cudaSuccess;
 }
 
@@ -173,9 +171,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     S4D_DOUBLE_ENTER("cudaLaunchHostFunc", cudaErrorUnknown);
     if (!s4d_double_is_stream(stream))
         return cudaErrorInvalidResourceHandle;
-    struct task *t = s4d_malloc(sizeof *t);
-    *t = (struct task){function, data};
-    s4d_double_append(stream, run_task, t);
+    S4D_DOUBLE_NOT_INVALID(stream);
+    struct task t = {function, data};
+    s4d_double_append(stream, run_task, &t, sizeof t);
     return cudaSuccess;
 }
 
@@ -205,6 +203,17 @@ static const struct {
     WORDS(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
     WORDS(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
     WORDS(cudaErrorLaunchFailure, "unspecified launch failure"),
+    WORDS(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    WORDS(cudaErrorStreamCaptureInvalidated,
+          "operation failed due to a previous error during capture"),
+    WORDS(cudaErrorStreamCaptureMerge,
+          "operation would result in a merge of separate capture sequences"),
+    WORDS(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
+    WORDS(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+    WORDS(cudaErrorStreamCaptureIsolation,
+          "dependency created on uncaptured work in another stream"),
+    WORDS(cudaErrorCapturedEvent,
+          "operation not permitted on an event last recorded in a capturing stream"),
     WORDS(cudaErrorUnknown, "unknown error"),
 };
 

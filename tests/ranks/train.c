@@ -202,6 +202,16 @@ int s4d_ranks_waits(const struct s4d_case *c)
     return n;
 }
 
+bool s4d_ranks_wait_needed(const struct s4d_case *c, int number)
+{
+    struct s4d_program p;
+    S4D_ASSERT(s4d_build(&p, &c->model, &c->grid, &c->options, NULL) == 0, "no program");
+    struct removed r = remove_wait(&p, number);
+    bool host = p.ops[r.op].stream == S4D_STREAM_HOST;
+    s4d_program_free(&p);
+    return host || (r.wait.iteration == 0 && r.wait.stream != S4D_STREAM_HOST);
+}
+
 static struct trace trace_of(const struct s4d_program *p, int iterations)
 {
     size_t n = (size_t)iterations * (size_t)p->n_ops;
@@ -238,7 +248,9 @@ int s4d_ranks_train(const struct s4d_case *c, MPI_Comm comm, const struct s4d_ra
     struct s4d_backend_options options = {.comm = comm,
                                           .tokens = {.self = &tokens, .sequence = sequence},
                                           .threads = 1,
-                                          .progress = how->progress};
+                                          .progress = how->progress,
+                                          .cuda_graphs = how->graphs,
+                                          .first_alone = how->graphs};
     int rank;
     MPI_Comm_rank(comm, &rank);
     if (s4d_build(&p, &c->model, &c->grid, &c->options, err))

@@ -10,6 +10,7 @@
 struct s4d_ranks_options {
     int backend;      /* s4d_backend_of's number */
     int progress;     /* enum s4d_progress_mode, of the host */
+    bool graphs;      /* of cuda: iterations but the first are CUDA graphs */
     int removed_wait; /* of all of the program's waits; -1: none. Its op is still checked. */
 };
 
@@ -18,7 +19,9 @@ struct s4d_ranks_options {
 int s4d_ranks_train(const struct s4d_case *c, MPI_Comm comm, const struct s4d_ranks_options *how,
                     char wrong[256], struct s4d_trained *out, struct s4d_error *err);
 
-/* Waits of a case's program. */
+/* Waits of a case's program. Whether iterations that do not overlap need one: they do not if it is
+ * for the iteration before, or for the host, which then goes first; but for the host's own. */
 int s4d_ranks_waits(const struct s4d_case *c);
+bool s4d_ranks_wait_needed(const struct s4d_case *c, int number);
 
 #endif

@@ -42,7 +42,14 @@ is_built() {
         "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --backend cuda
     [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
 }
-@test "cuda: --tf32 and --gemm-tuning are its own" {
+@test "cuda: --tf32, --gemm-tuning and --cuda-graphs are its own" {
+    ends 64 "--cuda-graphs: --backend host has none" -- "$run4d" "${tiny[@]}" --cuda-graphs
+    if is_built; then
+        ends 64 "--cuda-graphs: --check-finite looks at every op" -- \
+            "$run4d" "${tiny[@]}" --backend cuda --cuda-graphs --check-finite
+        ends 64 "--cuda-graphs: expected --iterations 2 or more, got 1" -- \
+            "$run4d" "${tiny[@]}" --backend cuda --cuda-graphs --iterations 1
+    fi
     ends 64 "--tf32: --backend host has none" -- "$run4d" "${tiny[@]}" --tf32
     ends 64 "--gemm-tuning: --backend host has none" -- "$run4d" "${tiny[@]}" --gemm-tuning full
 }

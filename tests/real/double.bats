@@ -83,6 +83,39 @@ fails() {
     fails collective:9:0 69 "scale4d: rank 0 (" "NCCL: remote process exited" "with rank 1"
 }
 
+graphs=(-- --iterations 5 --cuda-graphs)
+
+@test "double: CUDA graphs: the same losses, every op in the timeline, the record says so" {
+    local eager
+    ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}" --iterations 5 --json
+    eager=$(field "['loss']")
+    [ "$(field "['cuda_graphs']")" = False ]
+    ends 0 -- "$mpirun" -n 2 "$run_double" "${small[@]}" --iterations 5 --json --cuda-graphs \
+        --timeline "$dir/t.json"
+    [ "$(field "['loss']")" = "$eager" ]
+    [ "$(field "['cuda_graphs']")" = True ]
+    [ "$(field "['warmup']")" = 3 ]
+    python3 - "$dir/t.json" "$dir/out" <<'END'
+import json, sys
+events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
+record = json.load(open(sys.argv[2]))
+assert len(events) % (2 * 5) == 0 and len(events) > 1000, len(events)
+assert all(e["dur"] >= 0 for e in events)
+# Every moment of the compute stream is accounted for.
+assert abs(sum(record["exposed_s"].values()) - record["iteration_time_s"]) < 1e-9
+assert record["exposed_s"]["compute"] > 0.2 * record["iteration_time_s"], record["exposed_s"]
+END
+}
+
+@test "double: CUDA graphs: a capture, a launch and what runs in it fail; a missing wait is told" {
+    fails cudaStreamEndCapture:2:0 69 "scale4d: rank 0 (" "cudaStreamEndCapture: CUDA: " "${graphs[@]}"
+    fails cudaGraphLaunch:3:1 69 "scale4d: rank 1 (" "cudaGraphLaunch: CUDA: " "${graphs[@]}"
+    fails kernel:800:1 69 "scale4d: rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)" \
+        "iteration 4" "the launch of a CUDA graph" "${graphs[@]}"
+    fails collective:60:1 69 "scale4d: rank 1 (" "remote process exited" "${graphs[@]}"
+    S4D_DOUBLE_LOSE=join:1 fails none 69 "capturing stream has unjoined work" "${graphs[@]}"
+}
+
 @test "double: work that fails on the device, and a peer that NCCL misses, end the run" {
     # The next call meets it, whichever library's that is. In iteration 0 it is the only op.
     fails kernel:60:1 69 "scale4d: rank 1 (" "unspecified launch failure (cudaErrorLaunchFailure)" \

@@ -2,112 +2,67 @@
 /* Training by MPI ranks equals training by one: loss, gradients, weights, on every grid and with
  * every option asked for; and every op ran after what it waits for. Speaks TAP.
  *
- *   mpirun -n N grids [cuda] [all]   many cases on grids of 1 .. N ranks
+ *   mpirun -n N grids [cuda [graphs]] [all]   many cases on grids of 1 .. N ranks
  *
  * cuda: by the CUDA backend, in this program the one that tests/double makes run without a GPU.
- * all: every pair of options too.
+ * graphs: iterations launched as CUDA graphs against the same op by op, a few cases.
+ * all: every pair of options too; of graphs, all cases.
  *
  * The reference is the toy interpreter on one rank, which shares no arithmetic with the kernels. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "real/host/host.h"
 #include "real/mpi/backend.h"
 #include "schedule/build.h"
-#include "support/memory.h"
 #include "tests/lib/models.h"
 #include "tests/lib/training.h"
-#include "tests/ranks/train.h"
+#include "tests/ranks/report.h"
 
-static int world_rank, world_size, n_tests, backend;
-static bool failed;
+static int world_rank, world_size, backend;
+static bool graphs;
 
-static void report(bool good, const char *name, const char *why)
+/* Captured twice and each launched twice, an iteration is what it is op by op, bit for bit. */
+static void check_graphs(const struct s4d_case *c, const char *what)
 {
-    n_tests++;
-    failed |= !good;
-    if (world_rank == 0) {
-        printf("%s %d - %s\n", good ? "ok" : "not ok", n_tests, name);
-        if (!good)
-            printf("# %s\n", why);
-        fflush(stdout);
-    }
-}
-
-/* Who looks on leaves the processor to the others. */
-static void gather_words(char *all, const char *own, int bytes)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    MPI_Request request;
-    int done = 0;
-    MPI_Iallgather(own, bytes, MPI_CHAR, all, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
-    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
-        nanosleep(&pause, NULL);
-}
-
-enum { WORDS = 2048 };
-
-/* One case on the first ranks. why: "", or on all ranks what the lowest one with a fault says. */
-static void outcome(const struct s4d_case *c, const struct s4d_trained *reference,
-                    const struct s4d_ranks_options *how, double tolerance, char why[WORDS])
-{
-    MPI_Comm comm;
-    struct s4d_trained got = {0};
-    struct s4d_error err = {0};
-    char wrong[256] = "";
-    int rc = 0;
-    MPI_Comm_split(MPI_COMM_WORLD, world_rank < s4d_grid_ranks(&c->grid) ? 0 : MPI_UNDEFINED,
-                   world_rank, &comm);
-    if (comm != MPI_COMM_NULL) {
-        rc = s4d_ranks_train(c, comm, how, wrong, &got, &err);
-        MPI_Comm_free(&comm);
-    }
-    why[0] = '\0';
-    if (rc)
-        snprintf(why, WORDS, "rank %d: %s: %s", world_rank, err.where, err.text);
-    else if (wrong[0])
-        snprintf(why, WORDS, "rank %d: %s", world_rank, wrong);
-    if (world_rank == 0 && !why[0]) {
-        struct s4d_difference d = s4d_compare(c, &got, reference);
-        if (!(d.gradient <= tolerance && d.weight <= tolerance && d.loss <= tolerance &&
-              d.grad_norm <= tolerance))
-            snprintf(why, WORDS, "gradient %.3g (%s), weight %.3g (%s), loss %.3g, norm %.3g",
-                     d.gradient, d.gradient_of, d.weight, d.weight_of, d.loss, d.grad_norm);
-    }
-    char *all = s4d_calloc((size_t)world_size, WORDS);
-    gather_words(all, why, WORDS);
-    for (int r = world_size - 1; r >= 0; r--)
-        if (all[(size_t)r * WORDS])
-            memcpy(why, all + (size_t)r * WORDS, WORDS);
-    free(all);
-    s4d_trained_free(&got);
-}
-
-/* The double of CUDA (tests/double) runs what comes next in another order. */
-static void set_seed(int seed)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", seed);
-    setenv("S4D_DOUBLE_SEED", text, 1);
+    struct s4d_ranks_options how = {.backend = backend, .removed_wait = -1};
+    struct s4d_trained eager;
+    struct s4d_case longer = *c;
+    int seed = s4d_ranks_reported() + 1;
+    char name[256], why[S4D_RANKS_WORDS];
+    longer.iterations = 5;
+    s4d_ranks_seed(seed);
+    s4d_ranks_outcome(&longer, &how, NULL, 0, &eager, why);
+    how.graphs = true;
+    if (!why[0])
+        s4d_ranks_outcome(&longer, &how, &eager, 0, NULL, why);
+    s4d_trained_free(&eager);
+    snprintf(name, sizeof name, "grid %dx%dx%dx%d, %s, as graphs, seed %d", c->grid.size[S4D_X],
+             c->grid.size[S4D_Y], c->grid.size[S4D_Z], c->grid.size[S4D_DATA], what, seed);
+    s4d_ranks_report(!why[0], name, why);
 }
 
 static void check(const struct s4d_case *c, const struct s4d_trained *reference,
                   enum s4d_progress_mode progress, double tolerance, const char *what)
 {
     struct s4d_ranks_options how = {.backend = backend, .progress = progress, .removed_wait = -1};
-    char name[256], why[WORDS], order[32];
+    int seed = s4d_ranks_reported() + 1;
+    char name[256], why[S4D_RANKS_WORDS], order[32];
     if (s4d_grid_ranks(&c->grid) > world_size)
         return;
-    set_seed(n_tests + 1);
-    snprintf(order, sizeof order, "seed %d", n_tests + 1);
-    outcome(c, reference, &how, tolerance, why);
+    if (graphs) {
+        check_graphs(c, what);
+        return;
+    }
+    s4d_ranks_seed(seed);
+    snprintf(order, sizeof order, "seed %d", seed);
+    s4d_ranks_outcome(c, &how, reference, tolerance, NULL, why);
     snprintf(name, sizeof name, "grid %dx%dx%dx%d, %s, %s", c->grid.size[S4D_X],
              c->grid.size[S4D_Y], c->grid.size[S4D_Z], c->grid.size[S4D_DATA], what,
              backend == 0 ? s4d_progress_names[progress] : order);
-    report(!why[0], name, why);
+    s4d_ranks_report(!why[0], name, why);
 }
 
 static struct s4d_case case_of(const struct s4d_grid *grid, enum s4d_type precision)
@@ -126,6 +81,9 @@ static void reference_of(const struct s4d_case *c, struct s4d_trained *out)
 {
     struct s4d_case one = *c;
     struct s4d_error err;
+    *out = (struct s4d_trained){0};
+    if (graphs) /* what runs op by op is the reference */
+        return;
     one.grid = s4d_grid_make(1, 1, 1, 1);
     one.options.micro_batch = 1;
     S4D_ASSERT(s4d_train(&one, out, &err) == 0, "%s: %s", err.where, err.text);
@@ -255,11 +213,31 @@ static void check_half(enum s4d_type precision, double tolerance)
     s4d_trained_free(&reference);
 }
 
+/* In `orders` of the double's: how often an op started too early, or results were wrong. */
+struct missed {
+    int early, wrong;
+};
+enum { ORDERS = 4 };
+
+static struct missed miss(const struct s4d_case *c, const struct s4d_ranks_options *how,
+                          const struct s4d_trained *reference, double tolerance)
+{
+    struct missed m = {0, 0};
+    char why[S4D_RANKS_WORDS];
+    for (int seed = 1; seed <= ORDERS; seed++) {
+        s4d_ranks_seed(seed);
+        s4d_ranks_outcome(c, how, reference, tolerance, NULL, why);
+        bool early = strstr(why, "did not wait") != NULL;
+        m.early += early;
+        m.wrong += why[0] && !early;
+    }
+    return m;
+}
+
 /* The double's proof: without one of a program's waits an op starts too early, or results are
  * wrong, whatever the seed; every `step`th wait. */
 static void check_removed(int x, int y, int z, int data, int step)
 {
-    enum { SEEDS = 4 };
     struct s4d_trained reference;
     struct s4d_grid grid = s4d_grid_make(x, y, z, data);
     struct s4d_case c = case_of(&grid, S4D_F32);
@@ -270,32 +248,88 @@ static void check_removed(int x, int y, int z, int data, int step)
     reference_of(&c, &reference);
     for (int wait = step / 2; wait < n; wait += step) {
         struct s4d_ranks_options how = {.backend = backend, .removed_wait = wait};
-        char name[256], why[WORDS];
-        int early = 0, wrong = 0;
-        for (int seed = 1; seed <= SEEDS; seed++) {
-            set_seed(seed);
-            outcome(&c, &reference, &how, 1e-5, why);
-            early += strstr(why, "did not wait") != NULL;
-            wrong += why[0] && !strstr(why, "did not wait");
-        }
-        numbers += wrong;
+        struct missed m = miss(&c, &how, &reference, 1e-5);
+        char name[256];
+        numbers += m.wrong;
         snprintf(name, sizeof name,
-                 "wait %d of %d removed: %d of %d orders start early, %d are wrong", wait, n, early,
-                 SEEDS, wrong);
-        report(early + wrong >= SEEDS / 2, name, "the wait was not missed");
+                 "wait %d of %d removed: %d of %d orders start early, %d are wrong", wait, n,
+                 m.early, ORDERS, m.wrong);
+        s4d_ranks_report(m.early + m.wrong >= ORDERS / 2, name, "the wait was not missed");
     }
-    report(numbers > 0, "a missing wait gives wrong numbers", "all were right");
+    s4d_ranks_report(numbers > 0, "a missing wait gives wrong numbers", "all were right");
     s4d_trained_free(&reference);
 }
 
-int main(int argc, char **argv)
+/* The same of captured iterations: the first one, op by op, shows nothing. A wait that a launch
+ * makes good is not missed: every `step`th, and of those the first. */
+static void check_removed_of_graphs(const struct s4d_case *c, const struct s4d_trained *eager,
+                                    int step)
 {
-    int level;
-    bool all = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
-    backend = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    int n = s4d_ranks_waits(c), goods = 0;
+    for (int wait = 0; wait < n; wait++) {
+        struct s4d_ranks_options how = {.backend = backend, .graphs = true, .removed_wait = wait};
+        bool needed = s4d_ranks_wait_needed(c, wait);
+        char name[256];
+        if (wait % step != step / 2 && (needed || goods > 0))
+            continue;
+        struct missed m = miss(c, &how, eager, 0);
+        goods += !needed;
+        snprintf(name, sizeof name,
+                 "wait %d of %d removed, %s: %d of %d orders of graphs start early, %d are wrong",
+                 wait, n, needed ? "needed" : "met by the launch", m.early, ORDERS, m.wrong);
+        s4d_ranks_report(needed ? m.early + m.wrong >= ORDERS / 2 : m.early + m.wrong == 0, name,
+                         needed ? "the wait was not missed" : "it was missed");
+    }
+}
+
+/* Waits that make a graph of streams, and order launches and the host's stream: lost, they show as
+ * an error, or in some orders as wrong results. */
+static void check_lost(void)
+{
+    enum { SEEDS = 40 };
+    static const char *const lost[][2] = {
+        {"join:1", "unjoined"}, {"launch:0", ""}, {"outside:0", ""}};
+    struct s4d_ranks_options how = {.backend = backend, .removed_wait = -1};
+    struct s4d_trained eager;
+    struct s4d_grid grid = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_case c = case_of(&grid, S4D_F32);
+    char why[S4D_RANKS_WORDS], name[256];
+    c.iterations = S4D_CASE_ITERATIONS;
+    s4d_ranks_outcome(&c, &how, NULL, 0, &eager, why);
+    how.graphs = true;
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        int seed = 0;
+        bool noticed = false;
+        setenv("S4D_DOUBLE_LOSE", lost[i][0], 1);
+        while (!noticed && seed < SEEDS) {
+            s4d_ranks_seed(++seed);
+            s4d_ranks_outcome(&c, &how, &eager, 0, NULL, why);
+            noticed = why[0] && strstr(why, lost[i][1]);
+        }
+        snprintf(name, sizeof name, "wait %s lost: order %d fails or is wrong", lost[i][0], seed);
+        s4d_ranks_report(noticed, name, why);
+    }
+    unsetenv("S4D_DOUBLE_LOSE");
+    s4d_trained_free(&eager);
+}
+
+static void check_missing(int x, int y, int z, int data, int step)
+{
+    struct s4d_ranks_options how = {.backend = backend, .removed_wait = -1};
+    struct s4d_trained eager;
+    struct s4d_grid grid = s4d_grid_make(x, y, z, data);
+    struct s4d_case c = case_of(&grid, S4D_F32);
+    char why[S4D_RANKS_WORDS];
+    if (s4d_grid_ranks(&grid) > world_size)
+        return;
+    c.iterations = 5;
+    s4d_ranks_outcome(&c, &how, NULL, 0, &eager, why);
+    check_removed_of_graphs(&c, &eager, step);
+    s4d_trained_free(&eager);
+}
+
+static void check_many(bool all)
+{
     check_grids(S4D_F32, 1e-5);
     check_grids(S4D_F64, 1e-12);
     check_model(s4d_test_case(S4D_TEST_LLAMA, 1, 1, 1, 1), "llama");
@@ -309,10 +343,49 @@ int main(int argc, char **argv)
         check_options(2, 2, 1, 1, all);
         check_options(1, 1, 2, 2, all);
     }
-    if (backend > 0)
+}
+
+/* One of each: types, models, axes, overlaps. */
+static void check_few_graphs(void)
+{
+    static const int sizes[][4] = {
+        {1, 1, 1, 1}, {2, 2, 1, 1}, {1, 1, 2, 2}, {2, 1, 2, 1}, {1, 2, 1, 2}};
+    struct s4d_case c;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int *n = sizes[i];
+        struct s4d_grid grid = s4d_grid_make(n[0], n[1], n[2], n[3]);
+        c = case_of(&grid, i == 3 ? S4D_F16 : i == 4 ? S4D_BF16 : S4D_F32);
+        c.options.loss_scaling = i == 3;
+        check_graphs(&c, s4d_type_names[c.options.precision]);
+    }
+    c = s4d_test_case(S4D_TEST_LLAMA, 1, 2, 2, 1);
+    check_graphs(&c, "llama");
+    overlap_sc24(&c);
+    buckets(&c);
+    check_graphs(&c, "llama, overlap axonn-sc24, buckets");
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    bool all = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
+    backend = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    graphs = argc > 2 && strcmp(argv[2], "graphs") == 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    if (graphs && !all)
+        check_few_graphs();
+    else
+        check_many(all);
+    if (graphs) {
+        check_missing(1, 2, 1, 1, all ? 9 : 146);
+        check_lost();
+    } else if (backend > 0) {
         check_removed(1, 2, 1, 1, 60);
+    }
     if (world_rank == 0)
-        printf("1..%d\n", n_tests);
+        printf("1..%d\n", s4d_ranks_reported());
     MPI_Finalize();
-    return failed;
+    return s4d_ranks_failed();
 }

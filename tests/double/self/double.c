@@ -15,18 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/error.h"
 #include "support/half.h"
-
-enum { SEEDS = 40 };
+#include "tests/double/self/self.h"
 
 static int rank, n_tests;
 static bool failed;
-static cudaStream_t stream[2];
 static cudaEvent_t event;
-static float *device, *pinned;
+cudaStream_t stream[3];
+float *device, *pinned;
 
-static void report(bool good, const char *name)
+void report(bool good, const char *name)
 {
     int own = good, all;
     MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -36,16 +34,13 @@ static void report(bool good, const char *name)
         printf("%s %d - %s\n", all ? "ok" : "not ok", n_tests, name);
 }
 
-#define GOOD(call) S4D_ASSERT((call) == 0, "%s", #call)
-
 static sigjmp_buf back;
 static void came(int signal)
 {
     siglongjmp(back, signal);
 }
 
-/* The signal that ends f(), 0: none. */
-static int ends_by(void (*f)(void))
+int ends_by(void (*f)(void))
 {
     struct sigaction action = {.sa_handler = came}, old[2];
     sigaction(SIGSEGV, &action, &old[0]);
@@ -58,7 +53,7 @@ static int ends_by(void (*f)(void))
     return signal;
 }
 
-static void set_seed(int seed)
+void set_seed(int seed)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", seed);
@@ -66,19 +61,19 @@ static void set_seed(int seed)
     GOOD(cudaSetDevice(0));
 }
 
-static cudaError_t up(float *to, const float *from, int n, int on)
+cudaError_t up(float *to, const float *from, int n, int on)
 {
     size_t bytes = (size_t)n * sizeof(float);
     return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, cudaMemcpyHostToDevice, stream[on]);
 }
 
-static cudaError_t down(float *to, const float *from, int n, int on)
+cudaError_t down(float *to, const float *from, int n, int on)
 {
     size_t bytes = (size_t)n * sizeof(float);
     return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, cudaMemcpyDeviceToHost, stream[on]);
 }
 
-static float read_one(const float *from)
+float read_one(const float *from)
 {
     GOOD(down(pinned + 100, from, 1, 0));
     GOOD(cudaStreamSynchronize(stream[0]));
@@ -258,7 +253,7 @@ static void check_products(void)
 
 /* ---- NCCL ---- */
 
-static ncclResult_t settle(ncclComm_t comm)
+ncclResult_t settle(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress)
@@ -344,7 +339,7 @@ int main(int argc, char **argv)
     set_seed(1);
     GOOD(cudaMalloc((void **)&device, 4096));
     GOOD(cudaHostAlloc((void **)&pinned, 4096, cudaHostAllocDefault));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         GOOD(cudaStreamCreateWithPriority(&stream[i], cudaStreamNonBlocking, 0));
     GOOD(cudaEventCreateWithFlags(&event, cudaEventDefault));
     check_memory();
@@ -355,6 +350,7 @@ int main(int argc, char **argv)
     check_products();
     check_communicators();
     check_collectives();
+    check_graphs(swapped);
     check_mismatch();
     if (rank == 0)
         printf("1..%d\n", n_tests);

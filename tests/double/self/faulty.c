@@ -18,10 +18,10 @@
 #include "tests/double/double.h"
 #include "tests/lib/training.h"
 
-enum { ITERATIONS = 3, MOST_SITES = 256, MOST_S = 30 };
+enum { ITERATIONS = 4, MOST_SITES = 256, MOST_S = 30 };
 
 static int rank, n_tests;
-static bool failed;
+static bool failed, graphs;
 
 /* The same on all ranks. */
 static void report(bool good, const char *name, const char *why)
@@ -61,6 +61,7 @@ static int train(const struct s4d_program *p, struct s4d_error *err)
     struct s4d_backend_options options = {.comm = MPI_COMM_WORLD,
                                           .tokens = {.sequence = sequence},
                                           .threads = 1,
+                                          .cuda_graphs = graphs,
                                           .first_alone = true};
     if (s4d_backend_of(1)->open(&d, p, &options, err))
         return -1;
@@ -89,15 +90,19 @@ static void left_over(const char *name, bool lost, char *text, size_t size)
 {
     struct s4d_double_live l = s4d_double_live;
     bool back = strstr(name, "Destroy") || strstr(name, "Free");
-    int n = lost ? l.communicators
-                 : l.streams + l.events + l.device + l.pinned + l.handles + l.communicators;
+    /* A graph that stays keeps its communicators. */
+    if (strstr(name, "cudaGraph") && strstr(name, "Destroy"))
+        l.communicators = 0;
+    int n =
+        lost ? l.communicators
+             : l.streams + l.events + l.graphs + l.device + l.pinned + l.handles + l.communicators;
     text[0] = '\0';
     if (n > back)
-        snprintf(
-            text, size,
-            "left: %d streams, %d events, %d device and %d pinned blocks, %d handles of cuBLAS, "
-            "%d communicators",
-            l.streams, l.events, l.device, l.pinned, l.handles, l.communicators);
+        snprintf(text, size,
+                 "left: %d streams, %d events, %d graphs, %d device and %d pinned blocks, %d "
+                 "handles of cuBLAS, "
+                 "%d communicators",
+                 l.streams, l.events, l.graphs, l.device, l.pinned, l.handles, l.communicators);
 }
 
 /* One training in which call `at` of `name` fails on rank `on`; expected: what its error holds;
@@ -144,6 +149,14 @@ struct site {
     char at[24], name[40];
     long long calls;
 };
+
+static bool is_one_of(const struct site *v, int n, const struct site *s)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(v[i].at, s->at) == 0)
+            return true;
+    return false;
+}
 
 static int sites_of(struct site *v)
 {
@@ -200,6 +213,30 @@ static long long calls_of(const char *name)
     return n;
 }
 
+/* As iterations are captured and launched: what else calls a library then, and work of launches. */
+static void check_graphs(const struct s4d_program *p, const struct site *known, int n_known,
+                         const char *const expected[3])
+{
+    static struct site all[MOST_SITES], other[MOST_SITES];
+    struct s4d_error err;
+    char left[200];
+    int n_other = 0;
+    graphs = true;
+    unsetenv("S4D_DOUBLE_FAIL");
+    s4d_double_forget();
+    int rc = train(p, &err), n = sites_of(all);
+    long long kernels = calls_of("kernel");
+    left_over("", false, left, sizeof left);
+    report(rc == 0 && !left[0], "graphs: nothing fails, and nothing is left", rc ? err.text : left);
+    for (int i = 0; i < n; i++)
+        if (!is_one_of(known, n_known, &all[i]))
+            other[n_other++] = all[i];
+    report(n_other > 15, "they call from places of their own", "");
+    check_sites(p, other, n_other, 0);
+    check_sites(p, other, n_other, 1);
+    check_work(p, "kernel", kernels, 4, expected, true);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const on_gpu[3] = {"unspecified launch failure (cudaErrorLaunchFailure)",
@@ -231,6 +268,7 @@ int main(int argc, char **argv)
     check_work(&p, "product", products, cases, on_gpu, true);
     check_work(&p, "collective", collectives, cases, of_peer, false);
     check_work(&p, "lost", reports, 3, lost, true);
+    check_graphs(&p, sites, n, on_gpu);
     report(kernels > 100 && products > 50 && collectives > 20 && n > 40, "and all of them came",
            "");
     s4d_program_free(&p);
