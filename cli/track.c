@@ -16,6 +16,7 @@ static const struct s4d_track_command *const commands[] = {
     &s4d_track_show,
     &s4d_track_verdict,
     &s4d_track_report,
+    &s4d_track_predict,
     &s4d_track_annotate,
     &s4d_track_export,
     &s4d_track_prune,

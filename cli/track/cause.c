@@ -8,24 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/track/attribution.h"
-#include "support/machine.h"
-#include "support/memory.h"
-#include "support/statistics.h"
+#include "cli/track/window.h"
 
 #define FIELD(name) offsetof(struct s4d_cause_options, name)
 const struct s4d_option s4d_cause_table[] = {
-    {.name = "machine",
-     .argument = "M",
-     .type = S4D_OPT_TEXT,
-     .offset = FIELD(replay.machine),
-     .help = "what causes are simulated on: a name (scale4d machines), a .yaml file, or "
-             "synthetic:...; default: what the record names, else made of the nights' rates"},
-    {.name = "workload",
-     .argument = "FILE",
-     .type = S4D_OPT_LIST,
-     .offset = FIELD(replay.workloads),
-     .help = "a model that the records train and the workloads folder lacks; may be repeated"},
+    S4D_REPLAY_OPTIONS(FIELD(replay)),
     {.name = "causes",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -41,137 +28,6 @@ struct s4d_cause_options s4d_cause_defaults(void)
 {
     return (struct s4d_cause_options){
         .nights = 7, .replay = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN)}, .most = 20};
-}
-
-/* --- records of some nights ------------------------------------------------------------------ */
-
-/* What a record says of one night, of either kind. */
-struct entry {
-    int day;
-    struct s4d_night_rates rates;
-    struct s4d_exposed exposed;
-};
-struct window {
-    bool of_rates;
-    struct entry *v; /* oldest first */
-    int n, cap;
-};
-
-static bool read_exposed(const json_t *record, struct s4d_exposed *e)
-{
-    const json_t *parts = json_object_get(record, "exposed_s"),
-                 *time = json_object_get(record, "iteration_time_s");
-    if (!json_is_number(time) || !json_is_object(parts))
-        return false;
-    *e = (struct s4d_exposed){.records = 1, .iteration_s = json_number_value(time)};
-    for (int i = 0; i < S4D_EXPOSED; i++)
-        e->part_s[i] = json_number_value(json_object_get(parts, s4d_exposed_names[i]));
-    return true;
-}
-
-static int take(void *to, const struct s4d_stored *stored)
-{
-    struct window *w = to;
-    struct entry e = {.day = stored->day};
-    json_t *record = json_loads(stored->line, 0, NULL);
-    bool said = w->of_rates;
-    if (w->of_rates)
-        e.rates = s4d_night_rates_of(record);
-    else
-        said = read_exposed(record, &e.exposed);
-    if (said)
-        s4d_push(w->v, w->n, w->cap, e);
-    json_decref(record);
-    return 0;
-}
-
-/* Whether a night's rates were measured of what the series trains: no input of both differs. */
-static bool same_inputs(const struct s4d_series *a, const struct s4d_series *rates)
-{
-    bool same =
-        strcmp(rates->kind, "rates") == 0 && strcmp(a->host_class, rates->host_class) == 0 &&
-        strcmp(a->backend, rates->backend) == 0 && strcmp(a->workload, rates->workload) == 0 &&
-        strcmp(a->grid, rates->grid) == 0 && a->gpus == rates->gpus;
-    if (!same)
-        return false;
-    json_t *one = json_loads(a->options, 0, NULL), *other = json_loads(rates->options, 0, NULL), *v;
-    const char *key;
-    json_object_foreach(one, key, v)
-    {
-        const json_t *w = json_object_get(other, key);
-        same = same && (!w || json_equal(v, w));
-    }
-    json_decref(one);
-    json_decref(other);
-    return same;
-}
-
-static int by_day(const void *a, const void *b)
-{
-    return ((const struct entry *)a)->day - ((const struct entry *)b)->day;
-}
-
-/* The last `nights` of the days [from, until]. */
-static void keep_last(struct window *w, int nights)
-{
-    int i = w->n;
-    for (; i > 0; i--)
-        if ((i == w->n || w->v[i - 1].day != w->v[i].day) && nights-- == 0)
-            break;
-    w->n -= i;
-    if (w->n > 0)
-        memmove(w->v, w->v + i, (size_t)w->n * sizeof *w->v);
-}
-
-/* Records of the series (of_rates: of rates that were measured for it). */
-static int read_window(struct window *w, struct s4d_store *store, const struct s4d_series_list *all,
-                       const struct s4d_series *series, int from, int until, int nights,
-                       struct s4d_error *err)
-{
-    for (int i = 0; i < all->n; i++) {
-        const struct s4d_series *s = &all->v[i];
-        if (w->of_rates ? !same_inputs(series, s) : s != series)
-            continue;
-        if (s4d_store_records(store, s->id, from, until, take, w, err))
-            return -1;
-    }
-    if (w->n > 0)
-        qsort(w->v, (size_t)w->n, sizeof *w->v, by_day);
-    keep_last(w, nights);
-    return 0;
-}
-
-static struct s4d_night_rates rates_of(const struct window *w)
-{
-    struct s4d_night_rates *v = s4d_calloc((size_t)w->n + 1, sizeof *v), median = v[0];
-    for (int i = 0; i < w->n; i++)
-        v[i] = w->v[i].rates;
-    if (w->n > 0)
-        median = s4d_night_rates_median(v, w->n);
-    free(v);
-    return median;
-}
-
-static double median_at(const struct window *w, size_t offset)
-{
-    double *v = s4d_calloc((size_t)w->n + 1, sizeof *v);
-    for (int i = 0; i < w->n; i++)
-        memcpy(&v[i], (const char *)&w->v[i].exposed + offset, sizeof v[i]);
-    double median = s4d_statistics(v, w->n).median;
-    free(v);
-    return median;
-}
-
-static struct s4d_exposed exposed_of(const struct window *w)
-{
-    struct s4d_exposed e = {.records = w->n};
-    if (w->n == 0)
-        return e;
-    e.iteration_s = median_at(w, offsetof(struct s4d_exposed, iteration_s));
-    for (int i = 0; i < S4D_EXPOSED; i++)
-        e.part_s[i] =
-            median_at(w, offsetof(struct s4d_exposed, part_s) + (size_t)i * sizeof(double));
-    return e;
 }
 
 /* --- a finding ------------------------------------------------------------------------------- */
@@ -230,14 +86,14 @@ static int read_sides(struct s4d_attribution *a, const struct s4d_finding *f,
     int rc = find_days(&days, f, verdict, store, nights, err);
     for (int i = 0; i < 4 && rc == 0; i++) {
         bool before = i % 2 == 0;
-        struct window w = {.of_rates = i >= 2};
-        rc = read_window(&w, store, &verdict->list, f->series, before ? days.from : f->since,
-                         before ? f->before : days.until, nights, err);
+        struct s4d_window w = {.of_rates = i >= 2};
+        rc = s4d_window_read(&w, store, &verdict->list, f->series, before ? days.from : f->since,
+                             before ? f->before : days.until, nights, err);
         if (rc == 0 && w.of_rates)
-            *(before ? &a->before : &a->after) = rates_of(&w);
+            *(before ? &a->before : &a->after) = s4d_window_rates(&w);
         else if (rc == 0)
-            a->exposed[i] = exposed_of(&w);
-        free(w.v);
+            a->exposed[i] = s4d_window_exposed(&w);
+        s4d_window_free(&w);
     }
     return rc;
 }
@@ -288,28 +144,10 @@ static void leave_out(struct s4d_finding *f, int most)
     f->cause = most > 0 ? json_pack("{s:n, s:s, s:s}", "by", "note", text, "text", text) : NULL;
 }
 
-/* What is named must be there, whether it is needed or not. */
-static int check(const struct s4d_replay_options *o, struct s4d_error *err)
-{
-    struct s4d_machine machine;
-    struct s4d_workload workload;
-    for (int i = 0; i < o->workloads.n; i++) {
-        if (s4d_workload_load(&workload, o->workloads.v[i], err))
-            return -1;
-        s4d_workload_free(&workload);
-    }
-    if (!o->machine)
-        return 0;
-    if (s4d_machine_load(&machine, o->machine, NULL, 0, err))
-        return -1;
-    s4d_machine_free(&machine);
-    return 0;
-}
-
 int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
                     const struct s4d_cause_options *options, struct s4d_error *err)
 {
-    if (check(&options->replay, err))
+    if (s4d_replay_options_check(&options->replay, err))
         return -1;
     int n = 0;
     for (int i = 0; i < verdict->n; i++) {

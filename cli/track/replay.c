@@ -14,6 +14,23 @@
 #include "support/memory.h"
 #include "support/quote.h"
 
+int s4d_replay_options_check(const struct s4d_replay_options *o, struct s4d_error *err)
+{
+    struct s4d_machine machine;
+    struct s4d_workload workload;
+    for (int i = 0; i < o->workloads.n; i++) {
+        if (s4d_workload_load(&workload, o->workloads.v[i], err))
+            return -1;
+        s4d_workload_free(&workload);
+    }
+    if (!o->machine)
+        return 0;
+    if (s4d_machine_load(&machine, o->machine, NULL, 0, err))
+        return -1;
+    s4d_machine_free(&machine);
+    return 0;
+}
+
 /* --- inputs --------------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *object, const char *key)

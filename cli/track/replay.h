@@ -38,6 +38,22 @@ struct s4d_replay_options {
     int workers;                /* processes at once */
 };
 
+/* Their rows in a table of options: --machine, --workload. at: where the struct lies. */
+#define S4D_REPLAY_OPTIONS(at)                                                                     \
+    {.name = "machine",                                                                            \
+     .argument = "M",                                                                              \
+     .type = S4D_OPT_TEXT,                                                                         \
+     .offset = (at) + offsetof(struct s4d_replay_options, machine),                                \
+     .help = "what is simulated: a name (scale4d machines), a .yaml file, or synthetic:...; "      \
+             "default: what the record names, else made of the nights' rates"},                    \
+    {                                                                                              \
+        .name = "workload", .argument = "FILE", .type = S4D_OPT_LIST,                              \
+        .offset = (at) + offsetof(struct s4d_replay_options, workloads),                           \
+        .help = "a model that the records train and the workloads folder lacks; may be repeated"   \
+    }
+/* What they name must be there, whether it is needed or not. 0, or -1 (exit 65). */
+int s4d_replay_options_check(const struct s4d_replay_options *options, struct s4d_error *err);
+
 /* record: of kind train or simulate. like: what a machine is made of. 0 (s4d_replay_free), or -1: a
  * workload or machine that is not known, or a workload of another content than the record's (65),
  * inputs that are missing or do not fit (64, 65). */

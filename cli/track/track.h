@@ -16,7 +16,7 @@ struct s4d_track_command {
 };
 extern const struct s4d_track_command s4d_track_add, s4d_track_list, s4d_track_show,
     s4d_track_export, s4d_track_annotate, s4d_track_prune, s4d_track_check;
-extern const struct s4d_track_command s4d_track_verdict, s4d_track_report;
+extern const struct s4d_track_command s4d_track_verdict, s4d_track_report, s4d_track_predict;
 
 /* Of every subcommand: --store FILE, into a char * at the beginning of the command's struct. */
 extern const struct s4d_option s4d_track_store_option[];

@@ -133,6 +133,31 @@ END
     sed 's/^name: .*/name: gpt-of-mine/' workloads/gpt-5b.yaml > "$dir/mine.yaml"
     "$s4d" track verdict --workload "$dir/mine.yaml" --machine dgx-a100 > "$dir/text" || [ $? -eq 1 ]
     grep -q "not simulated: unknown workload 'gpt-of-mine'" "$dir/text" # of another content
+    # What each night's rates make of its iteration, on the machine itself and on one made of them.
+    "$s4d" track predict --json --machine dgx-a100 > "$dir/predicted"
+    "$s4d" track predict --json --night 2026-11-03 >> "$dir/predicted"
+    python3 - "$dir/predicted" <<'END'
+import json, sys
+seen = {}
+for line in open(sys.argv[1]):
+    p = json.loads(line)
+    host = p["series"]["host_class"]
+    if host in ("norates", "unknown"):
+        assert p["simulated_s"] is None and ("no rates" in p["message"] or "gpt-of-mine" in p["message"])
+        continue
+    seen[host, p["night"]] = error = p["simulated_s"] / p["measured_s"] - 1
+    assert p["error"] == error and p["machine"] in ("dgx-a100", "made of the rates")
+    # The made one knows nothing of kernels that were not measured.
+    expected = 1 / 1.04 - 1 if host == "nobody" and p["night"] == "2026-11-15" else 0
+    assert abs(error - expected) < (0.01 if p["machine"] == "dgx-a100" else 0.1), seen
+assert len(seen) == 10
+END
+    "$s4d" track predict > "$dir/text"
+    [ "$(grep -c '^# night of 2026-11-15' "$dir/text")" -eq 1 ]
+    [ "$(grep -c '(machine dgx-a100)$' "$dir/text")" -eq 4 ]
+    [ "$(grep -c '(machine made of the rates)$' "$dir/text")" -eq 1 ]
+    grep -q "gpt-of-mine 64 GPUs .* (unknown workload 'gpt-of-mine')$" "$dir/text"
+    refuses 65 "no training of the night of 2026-12-24" -- track predict --night 2026-12-24 --json
     printf 'nobody:\n  - flops_per_s: [5.7, -0.02, null, PFLOP/s]\n' > "$dir/references.yaml"
     "$s4d" track verdict --references "$dir/references.yaml" > "$dir/text" || [ $? -eq 1 ]
     grep -A 1 'references.yaml\|the reference' "$dir/text" | grep -q '^ *GEMM unchanged, node n013 slowest (0.1 % below the others)$'
