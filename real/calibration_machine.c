@@ -239,10 +239,10 @@ static int make_device(const struct s4d_calibration *c, struct s4d_machine *m,
         c->device_bytes > 0
             ? measured(c, c->device_bytes, "as the device says", false)
             : measured(c, c->memory_bytes / node_ranks(c), "a rank's share of the memory", false);
-    d->memory_reserve_bytes = quantity(0, S4D_TAG_ASSUMED, "buffers of MPI were not measured");
-    if (c->device_bytes > 0)
-        d->memory_reserve_bytes =
-            quantity(1.5e9, S4D_TAG_ASSUMED, "context, communicators, workspaces: not measured");
+    d->memory_reserve_bytes =
+        c->device_bytes > 0
+            ? quantity(1.5e9, S4D_TAG_ASSUMED, "context, communicators, workspaces: not measured")
+            : quantity(0, S4D_TAG_ASSUMED, "buffers of MPI were not measured");
     d->rate_beside_in_node =
         alone ? quantity(1, S4D_TAG_ASSUMED, "one rank has no collectives")
               : measured(c, c->beside.t.median,
