@@ -89,6 +89,11 @@ assert len(s) == 1 and s[0]["nights"] == 3 and s[0]["last"] == "2024-03-03"'
     [ "$(grep -vc '^#' "$dir/out")" -eq 4 ]
     grep -qF 'precision="bf16"' "$dir/out"
     grep -qE '^ +1 +1 +2 ' "$dir/out"
+    # Without a class: the host's name without its digits, so n017 and n003 are one.
+    nights 1 'del r["host_class"]; r["global_batch"] = 4' > "$dir/c"
+    nights 2 'del r["host_class"]; r["global_batch"] = 4; r["provenance"]["host"] = "n003"' | tail -n 1 >> "$dir/c"
+    "$s4d" track add "$dir/c"
+    "$s4d" track list | grep -E '^ +[0-9]+ +2 +2 .* train n gpt-tiny 4 GPUs '
     # Simulated: the model's version tells them apart, too. Without a class: the machine's name.
     "$s4d" "${small[@]}" --gpus 4 --grid 1x1x4x1 --json > "$dir/b"
     sed 's/"model_version": "[0-9]*"/"model_version": "999"/' "$dir/b" >> "$dir/b"
