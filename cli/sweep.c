@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/stop.h"
 #include "cli/trial.h"
+#include "plots/track/store.h"
 #include "support/file.h"
 #include "support/memory.h"
 #include "support/progress.h"
@@ -27,7 +28,7 @@
 
 struct config {
     int processes;
-    char *output;
+    char *output, *suite, *night;
     struct s4d_share share; /* of 0: the launcher's */
     bool again;
 };
@@ -55,6 +56,16 @@ static const struct s4d_option options[] = {
      .offset = AT(share),
      .help =
          "run the I-th of N shares (default: what mpirun, srun or a Slurm array say; 1/1: all)"},
+    {.name = "suite",
+     .argument = "NAME",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(suite),
+     .help = "of the records, as scale4d-run nightly writes it; goes with --night"},
+    {.name = "night",
+     .argument = "YYYY-MM-DD",
+     .type = S4D_OPT_TEXT,
+     .offset = AT(night),
+     .help = "which night scale4d track counts the records to; goes with --suite"},
     {.name = "again",
      .type = S4D_OPT_FLAG,
      .offset = AT(again),
@@ -139,6 +150,28 @@ static json_t *find(const struct sweep *s, int i)
     return own ? own : s4d_trial_find(&s->trials, i, &s->others, false);
 }
 
+/* plots/RECORD.md: what belongs to a night. */
+static void add_suite(const struct sweep *s, json_t *record)
+{
+    const json_t *name = json_object_get(json_object_get(record, "experiment"), "name");
+    if (s->config.suite)
+        json_object_set_new(record, "suite",
+                            json_pack("{s:s, s:O, s:s}", "name", s->config.suite, "experiment",
+                                      name, "night", s->config.night));
+}
+
+static int check_suite(const struct config *c, struct s4d_error *err)
+{
+    int day;
+    if (!c->suite != !c->night)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--suite",
+                        "goes with --night, and --night with --suite");
+    if (c->night && s4d_date_parse(c->night, &day))
+        return s4d_fail(err, S4D_EXIT_USAGE, "--night", "expected a date as 2026-11-30, got '%s'",
+                        c->night);
+    return 0;
+}
+
 static void done(void *context, int i, json_t *record, const struct s4d_error *why)
 {
     struct sweep *s = context;
@@ -146,6 +179,7 @@ static void done(void *context, int i, json_t *record, const struct s4d_error *w
     s->done++;
     if (record != NULL) {
         s4d_trial_print(record, stdout);
+        add_suite(s, record);
         struct s4d_error err = {0};
         if (s4d_stop_append(&s->own, s->output, record, &err) && s->output_error.exit == 0)
             s->output_error = err;
@@ -238,7 +272,8 @@ static int finish(struct sweep *s, struct s4d_error *err)
 static int sweep_file(struct sweep *s, const char *file, int argc, char **argv,
                       struct s4d_error *err)
 {
-    if ((s->config.share.of == 0 && s4d_share_from_environment(&s->config.share, err)) ||
+    if (check_suite(&s->config, err) ||
+        (s->config.share.of == 0 && s4d_share_from_environment(&s->config.share, err)) ||
         s4d_sweep_read(&s->file, file, err) ||
         s4d_trials_load(&s->trials, &s->file, s4d_provenance(argc, argv), err) ||
         name_outputs(s, file, err) || take_output(s, err) || read_records(s, err))

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/run/command.h"
 #include "cli/run/nightly.h"
 #include "cli/run/preflight.h"
+#include "plots/track/store.h"
 #include "real/host_class.h"
 #include "real/watch.h"
 #include "support/file.h"
@@ -65,12 +65,8 @@ static const char *const refused[] = {"list_backends", "save", "save_gradients",
 
 static int check_night(const char *night, struct s4d_error *err)
 {
-    struct tm t = {0};
-    char again[32] = "";
-    const char *end = strptime(night, "%Y-%m-%d", &t);
-    if (end && !*end && timegm(&t) >= 0)
-        strftime(again, sizeof again, "%Y-%m-%d", &t);
-    if (strcmp(again, night) == 0)
+    int day;
+    if (s4d_date_parse(night, &day) == 0)
         return 0;
     return s4d_fail(err, S4D_EXIT_USAGE, "--night", "expected a date as 2026-11-30, got '%s'",
                     night);

@@ -99,7 +99,8 @@ simulate() {
         grep -q '^machine:' "$simulated" || echo "machine: $out/machine.yaml"
         cat "$simulated"
     } > "$out/$name-simulated.yaml"
-    started build/scale4d sweep "$out/$name-simulated.yaml" --again --output "$out/$name-simulated.jsonl"
+    started build/scale4d sweep "$out/$name-simulated.yaml" --again --suite "$name" --night "$night" \
+        --output "$out/$name-simulated.jsonl"
 }
 
 run_suite

@@ -145,6 +145,10 @@ END
     ends 64 "expected one file of experiments, got 0" -- "$run4d" nightly
     ends 64 "did you mean first?" -- "$run4d" nightly "$dir/n.yaml" --only frist
     ends 64 "--night: expected a date" -- "$run4d" nightly "$dir/n.yaml" --night 2026-02-30
+    ends 64 "--night: expected a date" -- \
+        build/scale4d sweep real/nightly/gpu-64-simulated.yaml --suite n --night 2026-13-01
+    ends 64 "--suite: goes with --night" -- \
+        build/scale4d sweep real/nightly/gpu-64-simulated.yaml --suite n
     ends 74 "$dir: cannot be written" -- "$run4d" nightly "$dir/n.yaml" --output "$dir"
     echo '{"kind": "train"' > "$dir/o.jsonl"
     echo '{}' >> "$dir/o.jsonl"
@@ -284,6 +288,11 @@ END
     done
     build/scale4d sweep real/nightly/gpu-64-simulated.yaml --output "$dir/simulated.jsonl"
     suite 'experiments: [{name: a}]'
+    cat > "$dir/n-simulated.yaml" <<'END'
+machine: perlmutter
+global_batch: 4
+points: [{name: a, workload: gpt-tiny, gpus: 2, grid: 2x1x1x1}]
+END
     mkdir "$dir/bin"
     cat > "$dir/bin/srun" <<END
 #!/bin/bash
@@ -293,8 +302,12 @@ END
     chmod +x "$dir/bin/srun"
     sed "s|^suite=.*|suite=$dir/n.yaml|; s|^export OUT=[^ ]*|export OUT=$dir/slurm|" \
         real/launch/nightly.sbatch > "$dir/nightly.sbatch"
-    SLURM_SUBMIT_DIR=$PWD PATH=$dir/bin:$PATH bash "$dir/nightly.sbatch" > "$dir/out" 2>&1 ||
+    SLURM_SUBMIT_DIR=$PWD PATH=$dir/bin:$PATH NIGHT=2025-12-24 bash "$dir/nightly.sbatch" > "$dir/out" 2>&1 ||
         { cat "$dir/out"; false; }
     grep -q "2 runs, 0 of 1 experiments failed" "$dir/out"
-    [ -s "$dir/slurm/track.sqlite" ]
+    grep -qE '^# n, night 2025-12-24: suite OK, night of 2025-12-24, 2 series: 0 worse' "$dir/out"
+    [ -s "$dir/slurm/report.html" ]
+    build/scale4d track list --store "$dir/slurm/track.sqlite" > "$dir/list"
+    grep -qE ' 1 +2 +2025-12-24 .* train test gpt-tiny 2 GPUs 2x1x1x1' "$dir/list"
+    grep -qE ' 1 +1 +2025-12-24 .* simulated:perlmutter gpt-tiny 2 GPUs 2x1x1x1' "$dir/list"
 }
