@@ -8,7 +8,7 @@
 
 #include "cli/track/cause.h"
 #include "cli/track/track.h"
-#include "plots/report/report.h"
+#include "plots/page/report.h"
 #include "support/file.h"
 #include "support/memory.h"
 

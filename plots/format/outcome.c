@@ -29,22 +29,25 @@ static struct s4d_value *value_named(struct s4d_outcome *o, const struct s4d_met
     return &o->v[o->n - 1];
 }
 
-static void take_sample(struct s4d_value *v, const json_t *number, const json_t *over)
+static void take_sample(struct s4d_outcome *o, const struct s4d_metric *metric, const char *name,
+                        const json_t *number, const json_t *over)
 {
-    double x = json_number_value(number);
-    s4d_push(v->samples, v->n, v->cap, over ? json_number_value(over) / x : x);
+    double x = json_number_value(number), sample = over ? json_number_value(over) / x : x;
+    if (!isfinite(sample)) /* of a time of 0 */
+        return;
+    struct s4d_value *v = value_named(o, metric, name);
+    s4d_push(v->samples, v->n, v->cap, sample);
 }
 
 static void take(void *to, const struct s4d_metric *metric, const char *name, const json_t *numbers,
                  const json_t *over)
 {
-    struct s4d_value *v = value_named(to, metric, name);
     size_t i;
     json_t *one;
     if (!json_is_array(numbers))
-        take_sample(v, numbers, over);
+        take_sample(to, metric, name, numbers, over);
     else
-        json_array_foreach((json_t *)numbers, i, one) take_sample(v, one, over);
+        json_array_foreach((json_t *)numbers, i, one) take_sample(to, metric, name, one, over);
 }
 
 static char *failure_of(const json_t *record)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "plots/report/internal.h"
-#include "plots/report/svg.h"
+#include "plots/page/internal.h"
+#include "plots/page/svg.h"
 
 /* --- svg ------------------------------------------------------------------------------------ */
 

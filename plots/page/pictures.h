@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report's pictures: described one after the other, drawn by one gnuplot, taken for the page.
  */
-#ifndef S4D_PLOTS_REPORT_PICTURES_H
-#define S4D_PLOTS_REPORT_PICTURES_H
+#ifndef S4D_PLOTS_PAGE_PICTURES_H
+#define S4D_PLOTS_PAGE_PICTURES_H
 
 #include <stdio.h>
 
@@ -23,6 +23,12 @@ int s4d_picture_take(const struct s4d_pictures *pictures, int picture, FILE *out
                      const char *label, struct s4d_error *err);
 void s4d_pictures_end(struct s4d_pictures *pictures);
 
+/* What numbers are divided by so that they have few digits before the point, and the unit then. */
+struct s4d_unit {
+    double scale;
+    char text[24];
+};
+
 /* What a picture of one metric shows beside its nights. Levels are in the metric's unit. */
 struct s4d_step {
     int from, to; /* days, both included */
@@ -40,9 +46,9 @@ struct s4d_picture {
 /* Of the older nights how many are in a panel of their own; 0: there is one panel. */
 int s4d_picture_split(const struct s4d_picture *picture);
 /* Returns the picture's number. *outside: samples that lie above or below what is shown;
- * *unit: of the vertical axis. */
+ * *unit: of the vertical axis, its text the metric's with a prefix. */
 int s4d_picture_history(struct s4d_pictures *pictures, const struct s4d_picture *picture,
-                        int *outside, const char **unit);
+                        int *outside, struct s4d_unit *unit);
 /* The medians of the last nights as a line. */
 int s4d_picture_spark(struct s4d_pictures *pictures, const struct s4d_points *points, int nights);
 

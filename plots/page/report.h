@@ -3,8 +3,8 @@
  * that asks for nothing from anywhere. The verdict first, then a table of all series, then a
  * section a series: its nights, changes, reference, simulated value, and what else changed between
  * nights. */
-#ifndef S4D_PLOTS_REPORT_REPORT_H
-#define S4D_PLOTS_REPORT_REPORT_H
+#ifndef S4D_PLOTS_PAGE_REPORT_H
+#define S4D_PLOTS_PAGE_REPORT_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plots/report/pictures.h"
+#include "plots/page/pictures.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "plots/gnuplot.h"
-#include "plots/report/svg.h"
+#include "plots/page/svg.h"
 #include "support/file.h"
 #include "support/memory.h"
 
@@ -33,7 +33,7 @@ int s4d_pictures_begin(struct s4d_pictures *p, struct s4d_error *err)
     if (!p->script)
         s4d_fail(err, S4D_EXIT_OUTPUT, script, "cannot be written: %s", strerror(errno));
     else
-        fprintf(p->script, "load '%s/plots/report/report.gp'\n", s4d_data_folder());
+        fprintf(p->script, "load '%s/plots/page/report.gp'\n", s4d_data_folder());
     free(script);
     return p->script ? 0 : -1;
 }
@@ -85,12 +85,7 @@ void s4d_pictures_end(struct s4d_pictures *p)
     *p = (struct s4d_pictures){0};
 }
 
-/* What a metric is divided by so that its numbers have few digits, and the unit then. */
-struct unit {
-    double scale;
-    char text[24];
-};
-static struct unit unit_of(const struct s4d_metric *metric, double largest)
+static struct s4d_unit unit_of(const struct s4d_metric *metric, double largest)
 {
     static const struct prefix {
         double scale;
@@ -105,7 +100,7 @@ static struct unit unit_of(const struct s4d_metric *metric, double largest)
         p = last;
     while (p < last && largest < p->scale)
         p++;
-    struct unit unit = {.scale = p->scale};
+    struct s4d_unit unit = {.scale = p->scale};
     snprintf(unit.text, sizeof unit.text, "%s%s", p->text, metric->unit);
     return unit;
 }
@@ -334,25 +329,23 @@ static int count_outside(const struct s4d_points *points, double low, double hig
 }
 
 int s4d_picture_history(struct s4d_pictures *pictures, const struct s4d_picture *p, int *outside,
-                        const char **unit_text)
+                        struct s4d_unit *unit)
 {
     FILE *out = pictures->script;
     int n = p->points->n, recent = s4d_picture_split(p);
     double low, high;
     range_of(p, &low, &high);
-    static struct unit unit; /* its text is the caller's until the next call */
-    unit = unit_of(p->points->metric, fmax(fabs(low), fabs(high)));
-    *unit_text = unit.text;
+    *unit = unit_of(p->points->metric, fmax(fabs(low), fabs(high)));
     *outside = count_outside(p->points, low, high);
     fprintf(out, "@HISTORY\nset output folder.'/%d.svg'\n", pictures->n);
-    write_values(out, low / unit.scale, high / unit.scale);
+    write_values(out, low / unit->scale, high / unit->scale);
     if (recent > 0) {
         fputs("set multiplot\n@LEFT\n", out);
-        write_panel(out, p, 0, recent, false, unit.scale, low, high);
+        write_panel(out, p, 0, recent, false, unit->scale, low, high);
         fputs("@RIGHT\nset format y ''\n", out);
     } else
         fputs("@WHOLE\n", out);
-    write_panel(out, p, recent, n, true, unit.scale, low, high);
+    write_panel(out, p, recent, n, true, unit->scale, low, high);
     if (recent > 0)
         fputs("unset multiplot\n", out);
     return pictures->n++;

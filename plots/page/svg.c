@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plots/report/svg.h"
+#include "plots/page/svg.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files of the report. */
-#ifndef S4D_PLOTS_REPORT_INTERNAL_H
-#define S4D_PLOTS_REPORT_INTERNAL_H
+#ifndef S4D_PLOTS_PAGE_INTERNAL_H
+#define S4D_PLOTS_PAGE_INTERNAL_H
 
 #include "plots/format/format.h" /* for: s4d_write_escaped */
-#include "plots/report/pictures.h"
-#include "plots/report/report.h"
+#include "plots/page/pictures.h"
+#include "plots/page/report.h"
 
 /* HTML that is written before its pictures are drawn: text, a picture, text, ... */
 struct s4d_piece {

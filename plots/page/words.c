@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "plots/track/verdict_internal.h" /* for: s4d_metric_shown */
 #include "support/memory.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "plots/track/verdict_internal.h" /* for: s4d_metric_shown */
 #include "support/memory.h"
 #include "support/units.h"
@@ -195,7 +195,7 @@ static int add_picture(struct s4d_page *page, struct s4d_row *row, struct text *
     struct s4d_picture p = {.points = points, .recent = RECENT, .simulated = NAN};
     struct simulated simulated;
     int outside;
-    const char *unit;
+    struct s4d_unit unit;
     char *title = s4d_metric_title(points->name);
     *n_steps = s4d_steps_of(points, strcmp(row->series->backend, "simulated") == 0,
                             &page->verdict->options, steps, err);
@@ -216,7 +216,7 @@ static int add_picture(struct s4d_page *page, struct s4d_row *row, struct text *
                      s4d_metric_shown(points->metric, points->v[points->n - 1].median).text);
     end_piece(row, t, picture, label);
     open_text(t);
-    write_caption(t->out, &p, title, unit, &simulated, outside);
+    write_caption(t->out, &p, title, unit.text, &simulated, outside);
     free(title);
     return 0;
 }

@@ -2,8 +2,8 @@
 /* What gnuplot's svg terminal wrote, made fit for a page of HTML: colours become classes, so that
  * the page's style draws it in light, dark and print; what the page says once (fonts, markers, ids)
  * goes, and coordinates keep one decimal. */
-#ifndef S4D_PLOTS_REPORT_SVG_H
-#define S4D_PLOTS_REPORT_SVG_H
+#ifndef S4D_PLOTS_PAGE_SVG_H
+#define S4D_PLOTS_PAGE_SVG_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Pictures of the report: the part that all share. Colours are numbers of ink (plots/report/svg.h);
+# Pictures of the report: the part that all share. Colours are numbers of ink (plots/page/svg.h);
 # the page's style says what they look like. `folder` is where they go.
 array INK[10] = ["#000001", "#000002", "#000003", "#000004", "#000005", "#000006", "#000007", "#000008", "#000009", "#00000a"]
 GRID = INK[1]; RANGE = INK[2]; SAMPLES = INK[3]; MEDIAN = INK[4]; CHANGE = INK[5]; BAND = INK[6]

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plots/report/report.h"
+#include "plots/page/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "support/file.h"
 #include "support/memory.h"
 #include "support/record.h" /* for: s4d_version */
@@ -45,7 +45,7 @@ static char *headline(const struct s4d_verdict *v)
 
 static int write_asset(FILE *out, const char *name, struct s4d_error *err)
 {
-    char *file = s4d_asprintf("%s/plots/report/%s", s4d_data_folder(), name), *text = NULL;
+    char *file = s4d_asprintf("%s/plots/page/%s", s4d_data_folder(), name), *text = NULL;
     size_t n;
     int rc = s4d_file_read(file, &text, &n, err);
     if (rc == 0)

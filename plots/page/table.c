@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "plots/track/verdict_internal.h" /* for: s4d_metric_shown */
 
 static double change_of(const struct s4d_row *row)

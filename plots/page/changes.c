@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "support/memory.h"
 
 enum { SHOWN = 20 }; /* of the latest */

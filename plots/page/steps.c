@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "plots/report/internal.h"
+#include "plots/page/internal.h"
 #include "support/memory.h"
 
 struct steps {
