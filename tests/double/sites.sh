@@ -97,7 +97,7 @@ for scenario in 1-axis-x 2-axis-z 3-tuning 4-longer 5-preflight 6-graphs; do
         # On the ranks in turn, where both come there.
         [ "${both[$site]}" != 01 ] || rank=$((${#seen[@]} % 2))
         line=$(addr2line -e "$program" "$(printf '0x%x' $((site - 1)))")
-        line=${line#"$PWD/"}
+        line=real/cuda/${line##*/real/cuda/} # the compiler's cache may have it from another folder
         at=1
         of=$scenario
         case $name in # how often these are made depends on time
