@@ -169,6 +169,11 @@ struct s4d_layout *s4d_layout_for(struct s4d_store *store, int64_t series,
                                   const struct s4d_packed *record, struct s4d_error *err)
 {
     char *shape = s4d_pack_shape(record);
+    struct s4d_layout *last = store->of_last;
+    if (last && last->series == series && strcmp(last->shape, shape) == 0) {
+        free(shape);
+        return last;
+    }
     int64_t hash = (int64_t)s4d_hash_text(shape), id = find(store, series, hash, shape, err);
     if (id == 0)
         id = insert(store, series, hash, record, err);

@@ -61,6 +61,15 @@ int s4d_store_open(struct s4d_store **store, const char *file, enum s4d_store_mo
     return 0;
 }
 
+void s4d_store_forget(struct s4d_store *store)
+{
+    s4d_layouts_forget(store);
+    free(store->last_commit.text);
+    free(store->last_environment.text);
+    free(store->last_series.text);
+    store->last_commit = store->last_environment = store->last_series = (struct s4d_name){0};
+}
+
 void s4d_store_close(struct s4d_store *store)
 {
     if (!store)
@@ -68,7 +77,7 @@ void s4d_store_close(struct s4d_store *store)
     for (int i = 0; i < store->n_statements; i++)
         sqlite3_finalize(store->statement[i].prepared);
     free(store->statement);
-    s4d_layouts_forget(store);
+    s4d_store_forget(store);
     s4d_deflate_free(store->deflater);
     sqlite3_close(store->db);
     for (int i = 0; i < store->n_commits; i++)
@@ -164,7 +173,7 @@ const char *s4d_store_text(sqlite3_stmt *statement, int column)
 int s4d_store_begin(struct s4d_store *store, struct s4d_error *err)
 {
     S4D_ASSERT(store->mode == S4D_STORE_WRITE, "a store opened for reading");
-    s4d_layouts_forget(store); /* another process may have pruned them */
+    s4d_store_forget(store); /* another process may have pruned them */
     if (s4d_store_run(store, err, "BEGIN IMMEDIATE", ""))
         return -1;
     store->within = true;
@@ -176,7 +185,7 @@ int s4d_store_commit(struct s4d_store *store, struct s4d_error *err)
     store->within = false;
     if (s4d_store_run(store, err, "COMMIT", "") == 0)
         return 0;
-    s4d_layouts_forget(store);
+    s4d_store_forget(store);
     sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return -1;
 }

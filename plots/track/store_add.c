@@ -6,34 +6,42 @@
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
 
-/* The id of a name; one that is not there is made. -1 with *err. */
-static int64_t name_id(struct s4d_store *store, const char *find, const char *make,
-                       const char *name, struct s4d_error *err)
+/* The id of a name; one that is not there is made. *last: of the record before, which mostly has
+ * the same. -1 with *err. */
+static int64_t name_id(struct s4d_store *store, struct s4d_name *last, const char *find,
+                       const char *make, const char *name, struct s4d_error *err)
 {
+    if (last->text && strcmp(last->text, name) == 0)
+        return last->id;
     sqlite3_stmt *s = s4d_store_sql(store, err, find, "t", name);
     int rc = s ? s4d_store_step(store, s, err) : -1;
     int64_t id = rc == 1 ? sqlite3_column_int64(s, 0) : -1;
     s4d_store_done(s);
     if (rc == 0 && s4d_store_run(store, err, make, "t", name) == 0)
         id = sqlite3_last_insert_rowid(store->db);
+    free(last->text);
+    *last = (struct s4d_name){.text = id < 0 ? NULL : s4d_strdup(name), .id = id};
     return id;
 }
 
 static int64_t commit_id(struct s4d_store *store, const char *name, struct s4d_error *err)
 {
-    return name_id(store, "SELECT id FROM git_commit WHERE name = ?",
+    return name_id(store, &store->last_commit, "SELECT id FROM git_commit WHERE name = ?",
                    "INSERT INTO git_commit (name) VALUES (?)", name, err);
 }
 
 static int64_t environment_id(struct s4d_store *store, const char *text, struct s4d_error *err)
 {
-    return name_id(store, "SELECT id FROM environment WHERE text = ?",
+    return name_id(store, &store->last_environment, "SELECT id FROM environment WHERE text = ?",
                    "INSERT INTO environment (text) VALUES (?)", text, err);
 }
 
 static int64_t series_id(struct s4d_store *store, const struct s4d_intake *in,
                          struct s4d_error *err)
 {
+    struct s4d_name *last = &store->last_series; /* repeats follow each other */
+    if (last->text && strcmp(last->text, in->key) == 0)
+        return last->id;
     sqlite3_stmt *s =
         s4d_store_sql(store, err, "SELECT id FROM series WHERE key = ?", "t", in->key);
     int rc = s ? s4d_store_step(store, s, err) : -1;
@@ -46,6 +54,8 @@ static int64_t series_id(struct s4d_store *store, const struct s4d_intake *in,
                       "tttttittt", in->key, in->host_class, in->backend, in->kind, in->workload,
                       in->gpus, in->grid, in->options, in->model_version) == 0)
         id = sqlite3_last_insert_rowid(store->db);
+    free(last->text);
+    *last = (struct s4d_name){.text = id < 0 ? NULL : s4d_strdup(in->key), .id = id};
     return id;
 }
 
@@ -97,19 +107,16 @@ static int insert(struct s4d_store *store, const struct s4d_intake *in, int64_t 
     return rc;
 }
 
-/* Of the series' last night so far. */
+/* To the record that was added last of those of the series' last night. */
 static int compare_clock(struct s4d_store *store, const struct s4d_intake *in, int64_t series,
                          struct s4d_error *err)
 {
-    sqlite3_stmt *s = s4d_store_sql(
-        store, err,
-        "SELECT max(time) FROM record WHERE series = ?1 AND night = (SELECT max(night) FROM record "
-        "WHERE series = ?1)",
-        "i", series);
+    sqlite3_stmt *s = s4d_store_sql(store, err,
+                                    "SELECT time FROM record WHERE series = ? ORDER BY night DESC, "
+                                    "id DESC LIMIT 1",
+                                    "i", series);
     int rc = s ? s4d_store_step(store, s, err) : -1;
-    store->behind_s = 0;
-    if (rc == 1 && sqlite3_column_type(s, 0) != SQLITE_NULL)
-        store->behind_s = sqlite3_column_int64(s, 0) - in->time_s;
+    store->behind_s = rc == 1 ? sqlite3_column_int64(s, 0) - in->time_s : 0;
     s4d_store_done(s);
     return rc < 0 ? -1 : 0;
 }

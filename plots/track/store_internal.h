@@ -13,6 +13,11 @@ struct s4d_statement {
     sqlite3_stmt *prepared;
 };
 
+struct s4d_name {
+    char *text;
+    int64_t id;
+};
+
 struct s4d_store {
     sqlite3 *db;
     char *file;
@@ -22,6 +27,8 @@ struct s4d_store {
     int n_statements, cap_statements;
     char **commit; /* names by id, as they were asked for */
     int n_commits, cap_commits;
+    struct s4d_name last_commit, last_environment,
+        last_series;            /* of this transaction's last record */
     struct s4d_layout *layouts; /* by id, as they were asked for */
     struct s4d_deflater *deflater;
     struct s4d_layout *of_last; /* of the record read or added last */
@@ -39,6 +46,8 @@ sqlite3_stmt *s4d_store_sql(struct s4d_store *store, struct s4d_error *err, cons
 /* 1: a row, 0: done, -1 with *err. */
 int s4d_store_step(struct s4d_store *store, sqlite3_stmt *statement, struct s4d_error *err);
 void s4d_store_done(sqlite3_stmt *statement); /* NULL: nothing */
+/* What was read of the database, and another process or a rollback may change. */
+void s4d_store_forget(struct s4d_store *store);
 /* A statement that returns no rows. 0 or -1. */
 int s4d_store_run(struct s4d_store *store, struct s4d_error *err, const char *sql,
                   const char *types, ...);

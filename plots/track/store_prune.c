@@ -4,7 +4,7 @@
 /* What nothing refers to any more. A series that is annotated stays: its next record finds it. */
 static int sweep(struct s4d_store *store, struct s4d_error *err)
 {
-    s4d_layouts_forget(store);
+    s4d_store_forget(store);
     if (s4d_store_run(store, err, "DELETE FROM layout WHERE id NOT IN (SELECT layout FROM record)",
                       ""))
         return -1;
