@@ -16,10 +16,13 @@ static const double FAR = 5, /* deviations that one night counts at most */
     SURE = 1.5,              /* standard errors less, and still large enough */
     MOST_OF_THE_WAY = 0.7, SEEN_MOST = 0.1; /* to the new level, and of the nights before */
 
-/* A night of a segment: its value, and the sum of its distances to all others, which no order of
- * them changes. */
-struct place {
-    double value, distances;
+/* Nights in some order: each with its value, and the sum of its distances to all others, which no
+ * order changes; and what the splits of as many nights weigh. */
+struct segment {
+    int n;
+    double total; /* distances of all pairs */
+    double value[S4D_NIGHTS_MAX], distances[S4D_NIGHTS_MAX];
+    double before[S4D_NIGHTS_MAX], after[S4D_NIGHTS_MAX]; /* by the nights before the split */
 };
 
 struct search {
@@ -32,7 +35,7 @@ struct search {
 struct s4d_change_options s4d_change_defaults(void)
 {
     return (struct s4d_change_options){
-        .permutations = 999, .p_max = 0.02, .magnitude = 0.01, .deviation = 4.2, .seed = 1};
+        .permutations = 999, .p_max = 0.025, .magnitude = 0.01, .deviation = 4, .seed = 1};
 }
 
 static int by_value(const void *a, const void *b)
@@ -79,76 +82,85 @@ struct s4d_level s4d_level_of(double *samples, int n)
     return (struct s4d_level){.value = value, .error = error};
 }
 
+typedef double four __attribute__((vector_size(32)));
+typedef int64_t four_bits __attribute__((vector_size(32)));
+
 /* Distances of night i to those before it. Four sums at a time: added in a fixed order, they are
- * the same everywhere, and the processor need not wait for each. */
-static double distances_before(const struct place *v, int i)
+ * the same on every processor. */
+static double distances_before(const double *v, int i)
 {
-    double x = v[i].value, a = 0, b = 0, c = 0, d = 0;
+    const four x = {v[i], v[i], v[i], v[i]};
+    const four_bits no_sign = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+    four sums = {0}, y;
     int j = 0;
     for (; j + 4 <= i; j += 4) {
-        a += fabs(x - v[j].value);
-        b += fabs(x - v[j + 1].value);
-        c += fabs(x - v[j + 2].value);
-        d += fabs(x - v[j + 3].value);
+        memcpy(&y, v + j, sizeof y);
+        sums += (four)((four_bits)(x - y) & no_sign);
     }
+    double rest = 0;
     for (; j < i; j++)
-        a += fabs(x - v[j].value);
-    return (a + b) + (c + d);
+        rest += fabs(v[i] - v[j]);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
 }
 
-static double pairs(int n)
+/* With m nights before and o from the split on, D of all pairs across it and D of those on either
+ * side, Q = 2 / n (D across - o / (m - 1) D before - m / (o - 1) D after). In n^2 / 2 distances. */
+static double best_split(const struct segment *s, int *at)
 {
-    return n * (n - 1) / 2.0;
-}
-
-/* The best of all splits, in n^2 / 2 distances. total: of all pairs. */
-static double best_split(const struct place *v, int n, double total, int *at)
-{
-    double before = 0, after = total, best = -INFINITY;
-    for (int i = 0; i + 2 < n; i++) {
-        double left = distances_before(v, i);
+    double before = 0, after = s->total, best = -INFINITY;
+    for (int i = 0; i + 2 < s->n; i++) {
+        double left = distances_before(s->value, i);
         before += left;
-        after -= v[i].distances - left;
-        int k = i + 1;
-        if (k < 2)
-            continue;
-        double between = total - before - after, m = k, o = n - k;
-        double q = m * o / n * (2 * between / (m * o) - before / pairs(k) - after / pairs(n - k));
-        if (q > best) {
+        after -= s->distances[i] - left;
+        double across = s->total - before - after;
+        double q = across - s->before[i + 1] * before - s->after[i + 1] * after;
+        if (i > 0 && q > best) {
             best = q;
-            *at = k;
+            *at = i + 1;
         }
     }
-    return best;
+    return 2 * best / s->n;
 }
 
-static double places(const double *values, int n, struct place *v)
+static void segment_of(struct segment *s, const double *values, int n)
 {
-    double total = 0;
+    s->n = n;
+    s->total = 0;
     for (int i = 0; i < n; i++) {
-        v[i] = (struct place){.value = values[i]};
+        s->value[i] = values[i];
+        s->distances[i] = 0;
         for (int j = 0; j < n; j++)
-            v[i].distances += fabs(values[i] - values[j]);
-        total += v[i].distances;
+            s->distances[i] += fabs(values[i] - values[j]);
+        s->total += s->distances[i] / 2;
     }
-    return total / 2;
+    for (int m = 1; m + 1 < n; m++) {
+        double o = n - m;
+        s->before[m] = m > 1 ? o / (m - 1) : 0;
+        s->after[m] = m / (o - 1);
+    }
 }
 
 double s4d_best_split(const double *values, int n, int *at)
 {
-    struct place v[S4D_NIGHTS_MAX];
+    struct segment s;
     S4D_ASSERT(n >= 4 && n <= S4D_NIGHTS_MAX, "%d values", n);
-    double total = places(values, n, v);
-    return best_split(v, n, total, at);
+    segment_of(&s, values, n);
+    return best_split(&s, at);
 }
 
-static void shuffle(struct place *v, int n, uint64_t *state)
+static void swap(double *v, int i, int j)
 {
-    for (int i = n - 1; i > 0; i--) {
-        uint64_t j = (s4d_random_next(state) >> 32) * (uint64_t)(i + 1) >> 32;
-        struct place swap = v[i];
-        v[i] = v[j];
-        v[j] = swap;
+    double kept = v[i];
+    v[i] = v[j];
+    v[j] = kept;
+}
+
+static void shuffle(struct segment *s, uint64_t *state)
+{
+    for (int i = s->n - 1; i > 0; i--) {
+        int j = (int)((s4d_random_next(state) >> 32) * (uint64_t)(i + 1) >> 32);
+        swap(s->value, i, j);
+        swap(s->distances, i, j);
     }
 }
 
@@ -156,18 +168,18 @@ static void shuffle(struct place *v, int n, uint64_t *state)
  * above p_max (Besag and Clifford 1991): most series have no change and need a dozen orders. */
 static double significance(const struct search *s, int from, int n, int *at)
 {
-    struct place v[S4D_NIGHTS_MAX];
+    struct segment nights;
     const struct s4d_change_options *o = s->options;
-    double total = places(s->values + from, n, v);
-    double q = best_split(v, n, total, at);
-    if (!(q > 1e-12 * total / n))
+    segment_of(&nights, s->values + from, n);
+    double q = best_split(&nights, at);
+    if (!(q > 1e-12 * nights.total / n))
         return 1; /* all the same, but for rounding */
     uint64_t state = s4d_mix(o->seed + s4d_mix((uint64_t)from << 32 | (uint64_t)n));
     double as_good = 1, most = o->p_max * (o->permutations + 1), least = q * (1 - 1e-9);
     for (int i = 1; i <= o->permutations; i++) {
         int elsewhere;
-        shuffle(v, n, &state);
-        as_good += best_split(v, n, total, &elsewhere) >= least;
+        shuffle(&nights, &state);
+        as_good += best_split(&nights, &elsewhere) >= least;
         if (as_good > most)
             return as_good / (i + 1);
     }

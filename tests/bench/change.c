@@ -4,7 +4,7 @@
  * A series is 60 nights of five independent samples; a sample has noise of its own, and all of a
  * night share another. Every method is asked as it is in life: on every night in turn, with the
  * nights so far, and an alarm on any night counts. The defaults of s4d_change_defaults were chosen
- * on series of other seeds (5,000,000 and up; these are 1,000,001 and up). */
+ * on series of other seeds (5,000,000 and up; these are 2,000,001 and up). */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "support/random.h"
 #include "tests/bench/bench.h"
 
-enum { NIGHTS = 60, SAMPLES = 5, RUNS = 1000, FIRST_SEED = 1000001 };
+enum { NIGHTS = 60, SAMPLES = 5, RUNS = 1000, FIRST_SEED = 2000001 };
 enum { LEAST = 10 /* nights before the simple methods are asked: their mean needs some */ };
 
 enum kind { PLAIN, HEAVY, DRIFT, MISSING, TWINS, TURNS, BAD_NIGHTS, KINDS };
