@@ -348,18 +348,16 @@ static void check_many(bool all)
 /* One of each: types, models, axes, overlaps. */
 static void check_few_graphs(void)
 {
-    static const int sizes[][4] = {
-        {1, 1, 1, 1}, {2, 2, 1, 1}, {1, 1, 2, 2}, {2, 1, 2, 1}, {1, 2, 1, 2}};
+    static const int sizes[][4] = {{2, 1, 2, 1}, {1, 2, 1, 2}, {2, 2, 1, 1}};
     struct s4d_case c;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int *n = sizes[i];
         struct s4d_grid grid = s4d_grid_make(n[0], n[1], n[2], n[3]);
-        c = case_of(&grid, i == 3 ? S4D_F16 : i == 4 ? S4D_BF16 : S4D_F32);
-        c.options.loss_scaling = i == 3;
+        c = case_of(&grid, i == 0 ? S4D_F16 : i == 1 ? S4D_BF16 : S4D_F32);
+        c.options.loss_scaling = i == 0;
         check_graphs(&c, s4d_type_names[c.options.precision]);
     }
     c = s4d_test_case(S4D_TEST_LLAMA, 1, 2, 2, 1);
-    check_graphs(&c, "llama");
     overlap_sc24(&c);
     buckets(&c);
     check_graphs(&c, "llama, overlap axonn-sc24, buckets");
@@ -379,7 +377,7 @@ int main(int argc, char **argv)
     else
         check_many(all);
     if (graphs) {
-        check_missing(1, 2, 1, 1, all ? 9 : 146);
+        check_missing(1, 2, 1, 1, all ? 9 : 219);
         check_lost();
     } else if (backend > 0) {
         check_removed(1, 2, 1, 1, 60);

@@ -5,10 +5,11 @@
 load lib
 
 # golden NAME WEIGHTS RANKS GRID PRECISION: --save-gradients equals what PyTorch's automatic
-# differentiation found in fp64 (tests/torch/golden.py), and so does the loss.
+# differentiation found in fp64 (tests/torch/golden.py), and so does the loss. PROGRAM and BACKEND:
+# by another than the host.
 golden() {
     local at=tests/torch
-    ends 0 -- "$mpirun" -n "$3" "$run4d" train --workload $at/"$1".yaml --grid "$4" \
+    ends 0 -- "$mpirun" -n "$3" "${PROGRAM:-$run4d}" train --backend "${BACKEND:-host}" --workload $at/"$1".yaml --grid "$4" \
         --global-batch 4 --precision "$5" --iterations 1 --warmup 0 --tokens $at/"$2".tokens \
         --load $at/"$2".weights.safetensors --save-gradients "$dir/g.safetensors" --json
     python3 - "$dir/out" "$dir/g.safetensors" $at/"$1".gradients.safetensors "$5" <<'END'
@@ -56,10 +57,31 @@ END
     golden llama-3 llama 4 1x2x1x2 f64
 }
 
-# ten WORKLOAD RANKS GRID: ten steps on a text.
+# The CUDA backend on the double of NVIDIA's libraries.
+on_double() {
+    PROGRAM=$PWD/${BUILD:-build}/tests/double/scale4d-run
+    BACKEND=cuda
+    [ -x "$PROGRAM" ] || skip "built without CUDA"
+}
+
+@test "PyTorch's loss and gradients by CUDA's double, in several orders" {
+    on_double
+    for seed in 1 2; do
+        export S4D_DOUBLE_SEED=$seed
+        golden gpt gpt 1 1x1x1x1 f64
+        golden llama-3 llama 1 1x1x1x1 f32
+        golden gpt gpt 2 1x2x1x1 f32
+        golden llama llama 2 2x1x1x1 f64
+    done
+    golden llama llama 4 1x2x2x1 f32
+    golden llama-3 llama 4 2x1x1x2 f64
+}
+
+# ten WORKLOAD RANKS GRID [OPTION...]: ten steps on a text.
 ten() {
-    ends 0 -- "$mpirun" -n "$2" "$run4d" train --workload "$1" --grid "$3" --global-batch 8 \
-        --precision f32 --text README.md --learning-rate 0.003 --json
+    ends 0 -- "$mpirun" -n "$2" "${PROGRAM:-$run4d}" train --backend "${BACKEND:-host}" \
+        --workload "$1" --grid "$3" --global-batch 8 --precision f32 --text README.md \
+        --learning-rate 0.003 --json "${@:4}"
     field "['loss']"
 }
 
@@ -73,6 +95,17 @@ same() {
 a, b = $one, $found
 assert len(a) == 10 and a[-1] < a[0] - 0.4, a
 assert all(abs(p - q) <= 1e-5 * p for p, q in zip(a, b)), ('$1', '$grid', a, b)"
+    done
+}
+
+@test "ten steps on a text by CUDA's double, as graphs: the host's losses" {
+    one=$(ten llama-tiny 1 1x1x1x1)
+    on_double
+    for grid in 1x2x1x1 1x1x2x1; do
+        found=$(ten llama-tiny 2 $grid --cuda-graphs)
+        python3 -c "
+a, b = $one, $found
+assert len(b) == 10 and all(abs(p - q) <= 1e-5 * p for p, q in zip(a, b)), ('$grid', a, b)"
     done
 }
 
