@@ -181,7 +181,8 @@ static void line(const char *what, const char *aim, const char *command)
 {
     char *shell = s4d_asprintf("sh -c '%s >/dev/null || test $? = 1'", command);
     struct bench_run r = bench(shell);
-    printf("  %-26s%8.3f s, %4.0f MB      (aim: under %s)\n", what, r.wall_s, r.memory_MB, aim);
+    printf("  %-26s%8.3f s (%.2f s of a processor), %4.0f MB      (aim: under %s)\n", what,
+           r.wall_s, r.cpu_s, r.memory_MB, aim);
     fflush(stdout);
     json_decref(r.record);
     free(shell);
