@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/half.h"
+#include "real/preflight_values.h"
 #include "support/memory.h"
 #include "support/statistics.h"
 
@@ -34,32 +34,6 @@ struct work {
     struct s4d_op op;
     struct s4d_call call;
 };
-
-/* -4 to 4, so that sums of 8192 products are whole numbers of fp32 in any order, and with all bits
- * of a device's inputs at work. */
-static int element(int64_t i)
-{
-    uint64_t h = (uint64_t)i * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-    return (int)((h * 0xbf58476d1ce4e5b9u) >> 40) % 9 - 4;
-}
-
-static void store(enum s4d_type type, void *at, int64_t i, double value)
-{
-    switch (type) {
-    case S4D_F64:
-        ((double *)at)[i] = value;
-        break;
-    case S4D_BF16:
-        ((uint16_t *)at)[i] = s4d_bf16_of((float)value);
-        break;
-    case S4D_F16:
-        ((uint16_t *)at)[i] = s4d_f16_of((float)value);
-        break;
-    default:
-        ((float *)at)[i] = (float)value;
-    }
-}
 
 static int enqueue(const struct work *w, struct s4d_error *err)
 {
@@ -253,29 +227,13 @@ static int fill(struct work *w, int kind, struct s4d_error *err)
         int64_t n = b->rows * b->cols, first = sums(kind) ? w->peers->rank : k * n;
         void *values = s4d_malloc((size_t)(n * s4d_type_bytes[b->type]));
         for (int64_t i = 0; i < n; i++)
-            store(b->type, values, i, element(first + i));
+            s4d_preflight_store(b->type, values, i, s4d_preflight_element(first + i));
         int rc = d->upload(d->self, b, values, err);
         free(values);
         if (rc)
             return -1;
     }
     return 0;
-}
-
-/* What element (i, j) of the product must be, and element i of the sum. */
-static double product_element(int64_t n, int64_t i, int64_t j)
-{
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        sum += element(i * n + k) * element(n * n + k * n + j);
-    return sum;
-}
-static double sum_element(const struct work *w, const int *members, int64_t i)
-{
-    double sum = 0;
-    for (int m = 0; m < w->op.c.collective.members; m++)
-        sum += element(members[m] + i);
-    return sum;
 }
 
 /* Looks at some elements of the result. */
@@ -295,8 +253,9 @@ static int look(struct work *w, int kind, double *wrong, struct s4d_error *err)
         struct s4d_buffer one = {(char *)out->data + (i * out->stride + j) * bytes, out->type, 1, 1,
                                  1};
         double found = 0, must = 0;
-        store(out->type, &must, 0,
-              sums(kind) ? sum_element(w, members, j) : product_element(out->cols, i, j));
+        s4d_preflight_store(out->type, &must, 0,
+                            sums(kind) ? s4d_preflight_sum(members, w->op.c.collective.members, j)
+                                       : s4d_preflight_product(out->cols, i, j));
         if (d->download(d->self, &one, &found, err)) {
             free(members);
             return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The health check finds the one device that is slow, and the one that computes wrong values, among
- * four: on a device whose rank 2 multiplies every product many times over, or whose rank 1 forgets
- * its sums. On ranks; speaks TAP from rank 0.
+ * four: on a device whose rank 2 multiplies every product many times over, or whose rank 1 gets
+ * its products and sums wrong. On ranks; speaks TAP from rank 0.
  *
  *   mpirun -n 4 build/tests/real_preflight [host|cuda] */
 #include <mpi.h>
@@ -13,7 +13,7 @@
 #include "real/mpi/peers.h"
 #include "real/preflight.h"
 
-enum { RANKS = 4, SLOW = 2, WRONG = 1, TIMES = 16 };
+enum { RANKS = 4, SLOW = 2, WRONG = 1, TIMES = 24 };
 
 static int rank, tests, failures;
 static struct s4d_device inner;
@@ -48,7 +48,19 @@ static int wrong_collective(void *self, const struct s4d_call *call, int iterati
     return inner.collective(self, &kept, iteration, err);
 }
 
-enum fault { NONE, SLOW_GEMM, WRONG_SUMS };
+/* Rank 1 multiplies the other way round. */
+static int wrong_gemm(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+{
+    static struct s4d_call kept;
+    kept = *call;
+    if (rank == WRONG) {
+        kept.operand[0] = call->operand[1];
+        kept.operand[1] = call->operand[0];
+    }
+    return inner.gemm(self, &kept, iteration, err);
+}
+
+enum fault { NONE, SLOW_GEMM, WRONG_VALUES };
 
 /* The rates of all ranks on a backend with that fault. */
 static int measure(struct s4d_preflight *p, const struct s4d_world *w, int backend, int node,
@@ -64,8 +76,8 @@ static int measure(struct s4d_preflight *p, const struct s4d_world *w, int backe
         return -1;
     }
     inner = d;
-    d.gemm = fault == SLOW_GEMM ? slow_gemm : d.gemm;
-    d.collective = fault == WRONG_SUMS ? wrong_collective : d.collective;
+    d.gemm = fault == SLOW_GEMM ? slow_gemm : fault == WRONG_VALUES ? wrong_gemm : d.gemm;
+    d.collective = fault == WRONG_VALUES ? wrong_collective : d.collective;
     int rc = s4d_preflight_measure(p, &d, &peers, &err);
     if (rc)
         s4d_error_print(&err);
@@ -81,11 +93,11 @@ static void say(const struct s4d_preflight_finding *f)
                f->wrong);
 }
 
-/* Products of rank 2 last 16 times as long, which is 6 % of the median, alone or not; nobody else
- * is below 20 % of it, whatever else this machine does. */
+/* Products of rank 2 last 24 times as long: 4 % of the median, where it multiplies alone; nobody
+ * else is below 12 % of it, whatever else this machine does. */
 static void test_slow(const struct s4d_world *w, int backend)
 {
-    const struct s4d_preflight_options options = {.attempts = 3, .slower = 0.8};
+    const struct s4d_preflight_options options = {.attempts = 3, .slower = 0.88};
     struct s4d_preflight_finding *f;
     struct s4d_preflight p;
     int rc = measure(&p, w, backend, 2, &options, SLOW_GEMM);
@@ -100,9 +112,8 @@ static void test_slow(const struct s4d_world *w, int backend)
             others = true;
     }
     check(!rc, "products are timed on a device with one slow rank");
-    /* On CUDA's double, ranks that compute at once mostly wait for each other's processors. */
-    check(found[S4D_PREFLIGHT_ALONE] && (found[S4D_PREFLIGHT_GEMM] || backend != 0),
-          "the slow rank is named");
+    /* Ranks that compute at once may share processors here, and wait for each other's. */
+    check(found[S4D_PREFLIGHT_ALONE], "the slow rank is named");
     check(!others, "and nothing else is");
     bool made = true;
     for (int k = 0; k < S4D_PREFLIGHT_KINDS; k++)
@@ -121,12 +132,15 @@ static void test_wrong(const struct s4d_world *w, int backend)
     const struct s4d_preflight_options options = {.attempts = 1, .slower = 1};
     struct s4d_preflight_finding *f;
     struct s4d_preflight p;
-    int rc = measure(&p, w, backend, 0, &options, WRONG_SUMS);
+    int rc = measure(&p, w, backend, 0, &options, WRONG_VALUES);
     int n = rc ? 0 : s4d_preflight_judge(&p, &f);
-    bool good = n == 1 && f[0].kind == S4D_PREFLIGHT_WORLD && f[0].rank == WRONG && f[0].wrong > 0;
-    for (int i = 0; i < n; i++)
+    bool good = n == 3 && f[0].kind == S4D_PREFLIGHT_ALONE && f[1].kind == S4D_PREFLIGHT_GEMM &&
+                f[2].kind == S4D_PREFLIGHT_WORLD;
+    for (int i = 0; i < n; i++) {
         say(&f[i]);
-    check(!rc && good, "a rank whose sums are wrong is named, and no other");
+        good = good && f[i].rank == WRONG && f[i].wrong > 0;
+    }
+    check(!rc && good, "a rank whose products and sums are wrong is named, and no other");
     check(p.check[S4D_PREFLIGHT_NODE].size == 0 && p.check[S4D_PREFLIGHT_RAIL].size == 0,
           "nodes of unlike sizes: only the world sums");
     if (n)
