@@ -80,6 +80,7 @@ struct s4d_engine {
     sg4::CommPtr ended; /* of the latest callback: SimGrid still holds it while that one runs */
     std::vector<s4d_timer *> free_timers;
     double precise_until_s = 0;
+    long completions = 0;
 
     void keep_precision();
     void route(Flow &flow);
@@ -128,6 +129,7 @@ void s4d_engine::move(Start *start)
 
 void s4d_engine::completed(Start *start)
 {
+    completions++;
     if (start->left_B > 0) {
         ended = std::move(start->comm);
         keep_precision();
@@ -268,6 +270,16 @@ double s4d_engine_now_s(const struct s4d_engine *)
 void s4d_engine_run(struct s4d_engine *e)
 {
     e->simgrid->run();
+    /* A step to an event 16 times as late and more may round the clock past that event by more than
+     * the precision that was right before: SimGrid then finds the event neither now nor later, and
+     * stops. A timer at the next instant, with the precision that is right there, takes it up. */
+    for (long before = -1; e->starts.size() > e->free_starts.size() && e->completions > before;) {
+        before = e->completions;
+        e->keep_precision();
+        Timer::set(std::nextafter(sg4::Engine::get_clock(), INFINITY),
+                   [e]() { e->keep_precision(); });
+        e->simgrid->run();
+    }
 }
 
 void s4d_engine_watch(struct s4d_engine *, s4d_callback advanced, void *context)

@@ -378,6 +378,50 @@ static void test_usage(void **state)
     near(t.end[13], 4e9);
 }
 
+/* A flow's end is d = t1 + bytes / 10 GB/s, milliseconds after a timer at t2 > t1, both in the
+ * first microseconds: the clock goes there in one step, t2 + (d - t2), which in doubles is above d
+ * by more than the precision that was right at t2. (Found by computing just that for random
+ * numbers.) */
+static const struct {
+    double t1, t2, bytes;
+} long_steps[] = {
+    {1.609e-05, 1.612e-05, 16591990}, {1.349e-05, 1.424e-05, 59241406},
+    {1.278e-05, 1.34e-05, 21811200},  {1.764e-05, 1.78e-05, 11483227},
+    {1.64e-05, 1.738e-05, 83724324},  {1.893e-05, 1.895e-05, 32816478},
+};
+enum { LONG_STEPS = sizeof long_steps / sizeof *long_steps };
+
+static void begin_long(void *context, int tag)
+{
+    struct world *w = context;
+    s4d_engine_start(w->e, w->flow[0], long_steps[tag].bytes, note_end, w, 0);
+}
+
+static void do_nothing(void *context, int tag)
+{
+    (void)context;
+    (void)tag;
+}
+
+static void long_step(struct world *w)
+{
+    int i = (int)w->latency;
+    w->flow[0] = flow(w, 1, s4d_engine_link(w->e, 10e9), 1);
+    s4d_engine_seal(w->e);
+    s4d_engine_timer(w->e, long_steps[i].t1, begin_long, w, i);
+    s4d_engine_timer(w->e, long_steps[i].t2, do_nothing, w, 0);
+}
+
+static void test_long_steps(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LONG_STEPS; i++) {
+        struct times t = simulate(long_step, 1, i);
+        assert_int_equal(t.n, 1);
+        near(t.end[0], long_steps[i].t1 + long_steps[i].bytes / 10e9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_timers),      cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_many_timers), cmocka_unit_test(test_tiny_flows),
         cmocka_unit_test(test_huge_flows),  cmocka_unit_test(test_isolated),
-        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_usage),       cmocka_unit_test(test_long_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
