@@ -180,7 +180,7 @@ static double significance(const struct search *s, int from, int n, int *at)
         int elsewhere;
         shuffle(&nights, &state);
         as_good += best_split(&nights, &elsewhere) >= least;
-        if (as_good > most)
+        if (as_good > most || (as_good == 1 && i == o->permutations / 2))
             return as_good / (i + 1);
     }
     return as_good / (o->permutations + 1);
