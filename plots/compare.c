@@ -21,7 +21,7 @@ static const char *const input_keys[] = {
     "loss_scaling", "clip_norm",     "seed",
     "backend",      "progress",      "threads",
     "tf32",         "fold",          "scenario.hash",
-    "gemm_tuning",
+    "gemm_tuning",  "cuda_graphs",
 };
 enum { INPUT_KEYS = sizeof input_keys / sizeof *input_keys };
 

@@ -26,9 +26,9 @@ static const char *text(const json_t *record, const char *object, const char *ke
 /* The inputs without who computed, and on what. */
 static json_t *program_of(const json_t *record)
 {
-    static const char *const others[] = {"kind",     "machine.name", "backend",    "fold",
-                                         "seed",     "tokens",       "load",       "threads",
-                                         "progress", "tf32",         "gemm_tuning"};
+    static const char *const others[] = {"kind",     "machine.name", "backend",     "fold",
+                                         "seed",     "tokens",       "load",        "threads",
+                                         "progress", "tf32",         "gemm_tuning", "cuda_graphs"};
     json_t *inputs = s4d_compare_inputs(record);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         json_object_del(inputs, others[i]);

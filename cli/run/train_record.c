@@ -140,7 +140,6 @@ void s4d_train_inputs(json_t *record, const struct s4d_train *t)
     json_object_set_new(record, "warmup", json_integer(t->warmup));
     json_object_set_new(record, "threads", json_integer(c->threads));
     json_object_set_new(record, "tf32", json_boolean(c->tf32));
-    json_object_set_new(record, "cuda_graphs", json_boolean(c->cuda_graphs));
     json_object_set_new(record, "progress", json_string(s4d_progress_names[t->progress]));
 }
 
@@ -203,6 +202,7 @@ static void add_tuning(json_t *record, const struct s4d_train *t)
                       s4d_gemm_variant_names[v->variant], "time_s", v->t_s[v->variant], "gain",
                       v->t_s[0] / v->t_s[v->variant]));
     }
+    json_object_set_new(record, "cuda_graphs", json_boolean(t->config->cuda_graphs));
     json_object_set_new(record, "gemm_tuning",
                         json_string(s4d_gemm_tuning_names[t->config->gemm_tuning]));
     json_object_set_new(record, "gemm_choices", list);

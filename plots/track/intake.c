@@ -24,6 +24,7 @@ static const char *const option_keys[] = {
     "loss_scaling", "clip_norm",    "fold",         "seed",          "tokens",
     "load",         "threads",      "progress",     "tf32",          "gemm_tuning",
     "op",           "axis",         "ranks",        "bytes",         "scenario.hash",
+    "cuda_graphs",
 };
 
 static const char *text_at(const json_t *record, const char *path)
