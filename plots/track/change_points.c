@@ -165,7 +165,8 @@ static void shuffle(struct segment *s, uint64_t *state)
 }
 
 /* The p of the best split of values [from, from + n), and where it is. Stops as soon as p must be
- * above p_max (Besag and Clifford 1991): most series have no change and need a dozen orders. */
+ * above p_max (Besag and Clifford 1991): most series have no change and need a few dozen orders.
+ * And half way where none of them was as good: p is small enough. */
 static double significance(const struct search *s, int from, int n, int *at)
 {
     struct segment nights;
