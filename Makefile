@@ -22,7 +22,7 @@
 #: help            this list
 #
 # Variables: V=1 (show the commands), SANITIZE=1 (ASan and UBSan, into build/asan), CC, CXX, CFLAGS,
-# CUDA_HOME, NCCL_HOME, CUDA_ARCHS (80 90), LDFLAGS, BUILD (the folder), GROUP (of bench: simulate, tune, train, track), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
+# CUDA_HOME, NCCL_HOME, CUDA_ARCHS (80 90), LDFLAGS, BUILD (the folder), GROUP (of bench: simulate, tune, train, track, change), PREFIX and DESTDIR (of install), MPICC, REAL_CFLAGS (how the kernels of scale4d-run are compiled).
 
 BUILD ?= $(if $(SANITIZE),build/asan,build)
 ifeq ($(origin CC),default)
