@@ -16,3 +16,24 @@ struct s4d_quoted s4d_quote(const char *text)
     snprintf(q.text + at, sizeof q.text - at, "%s'", shown < n ? "..." : "");
     return q;
 }
+
+size_t s4d_unprintable(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] && (c[0] < ' ' || c[0] == 127))
+        return 1;
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) /* U+0080 to U+009F */
+        return 2;
+    if (c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) || /* U+2028 to U+202E */
+                         (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9)))  /* U+2066 to U+2069 */
+        return 3;
+    return 0;
+}
+
+void s4d_print_line(const char *text, FILE *out)
+{
+    for (size_t n; *text; text += n ? n : 1) {
+        n = s4d_unprintable(text);
+        fputc(n ? '?' : *text, out);
+    }
+}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/memory.h"
+#include "support/quote.h"
 #include "support/units.h"
 
 #ifndef S4D_COMMIT
@@ -168,34 +169,27 @@ static const char *field(const json_t *provenance, const char *key)
     return text ? text : "?";
 }
 
-/* A newline in an argument or variable must not start a line of its own. */
-static void print_line(const char *text, FILE *out)
-{
-    for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, out);
-}
-
 void s4d_provenance_print(const json_t *provenance, FILE *out)
 {
     fprintf(out, "# %s %s  commit %s  %s  host ", field(provenance, "tool"),
             field(provenance, "version"), field(provenance, "commit"), field(provenance, "time"));
-    print_line(field(provenance, "host"), out);
+    s4d_print_line(field(provenance, "host"), out);
     fputs("\n#", out);
     size_t i;
     json_t *value;
     json_array_foreach(json_object_get(provenance, "argv"), i, value)
     {
         fputc(' ', out);
-        print_line(json_string_value(value), out);
+        s4d_print_line(json_string_value(value), out);
     }
     fputc('\n', out);
     const char *key;
     json_object_foreach(json_object_get(provenance, "environment"), key, value)
     {
         fputs("# ", out);
-        print_line(key, out);
+        s4d_print_line(key, out);
         fputc('=', out);
-        print_line(json_string_value(value), out);
+        s4d_print_line(json_string_value(value), out);
         fputc('\n', out);
     }
 }

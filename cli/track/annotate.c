@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/track/track.h"
+#include "support/quote.h"
 #include "support/record.h"
 
 struct config {
@@ -163,11 +164,11 @@ static int list(struct s4d_store *store, bool json, struct s4d_error *err)
             snprintf(series, sizeof series, "%" PRId64, a->series);
         printf("%4" PRId64 "  %s  %6s  %s  ", a->id, s4d_date(a->day).text, series,
                a->restarts ? "accepted" : "note    ");
-        s4d_track_print(a->text, stdout);
+        s4d_print_line(a->text, stdout);
         printf("  (");
-        s4d_track_print(a->author, stdout);
+        s4d_print_line(a->author, stdout);
         printf(", %s%s", a->time, *a->commit ? ", since commit " : "");
-        s4d_track_print(a->commit, stdout);
+        s4d_print_line(a->commit, stdout);
         printf(")\n");
     }
     s4d_annotation_list_free(&all);

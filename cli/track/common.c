@@ -44,12 +44,6 @@ int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err)
                     s4d_quote(text).text);
 }
 
-void s4d_track_print(const char *text, FILE *out)
-{
-    for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, out);
-}
-
 json_t *s4d_track_series_json(const struct s4d_series *s)
 {
     json_t *series =

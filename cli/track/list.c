@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/track/track.h"
+#include "support/quote.h"
 #include "support/record.h"
 
 struct config {
@@ -47,11 +48,11 @@ static int print(struct s4d_store *store, const struct s4d_series_list *all, str
             return -1;
         printf("%5" PRId64 "  %6d  %7" PRId64 "  %s  %14s  ", s->id, s->nights, s->records,
                s4d_date(s->last).text, value);
-        s4d_track_print(s->label, stdout);
+        s4d_print_line(s->label, stdout);
         putchar('\n');
     }
     printf("# %d series  ", all->n);
-    s4d_track_print(s4d_store_file(store), stdout);
+    s4d_print_line(s4d_store_file(store), stdout);
     putchar('\n');
     return 0;
 }

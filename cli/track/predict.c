@@ -10,6 +10,7 @@
 #include "cli/track/track.h"
 #include "cli/track/window.h"
 #include "support/memory.h"
+#include "support/quote.h"
 #include "support/record.h"
 
 struct config {
@@ -140,7 +141,7 @@ static int print(const struct prediction *p, const struct s4d_series *s, int nig
                100 * (p->simulated_s / p->measured_s - 1));
     else
         printf("%11.6g %11s %8s  ", p->measured_s, "-", "-");
-    s4d_track_print(s->label, stdout);
+    s4d_print_line(s->label, stdout);
     if (simulated)
         printf(" (machine %s)\n", p->machine);
     else

@@ -91,7 +91,7 @@ static int say(struct s4d_store *store, const struct s4d_series_list *all, const
         printf("%s %" PRId64 " of %" PRId64 " records, %d of %d nights of series %" PRId64 ": ",
                c->dry_run ? "would remove" : "removes", g.records, s->records, g.nights, s->nights,
                s->id);
-        s4d_track_print(s->label, stdout);
+        s4d_print_line(s->label, stdout);
         putchar('\n');
         records += g.records;
     }

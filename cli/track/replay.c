@@ -11,6 +11,7 @@
 #include "sim/fabric.h"
 #include "sim/isolate.h"
 #include "sim/simulate_one.h"
+#include "support/file.h" /* for: s4d_is_path */
 #include "support/memory.h"
 #include "support/quote.h"
 
@@ -110,6 +111,12 @@ static int read_workload(struct s4d_workload *w, const json_t *record,
     name = name ? name : "";
     if (find_workload(w, files, name, hash))
         return 0;
+    /* Nobody who writes a record chooses a file that is read here, or a pipe that is waited for. */
+    const char *ending = strrchr(name, '.');
+    if (s4d_is_path(name) || (ending && strcmp(ending, ".json") == 0)) {
+        s4d_fail(err, S4D_EXIT_DATA, "", "unknown workload %s", s4d_quote(name).text);
+        return s4d_hint(err, "--workload FILE names it");
+    }
     if (s4d_workload_load(w, name, err))
         return -1;
     if (!hash || strcmp(hash, w->hash) == 0)
@@ -153,6 +160,10 @@ static int find_machine(struct s4d_replay *r, const json_t *record, const char *
     r->made = name == NULL;
     if (r->made)
         return make_machine(&r->machine, like, r->simulation.gpus, err);
+    if (!machine && s4d_is_path(name)) {
+        s4d_fail(err, S4D_EXIT_DATA, "", "unknown machine %s", s4d_quote(name).text);
+        return s4d_hint(err, "--machine FILE names it");
+    }
     if (s4d_machine_load(&r->machine, name, NULL, 0, err))
         return -1;
     if (s4d_fabric_check(&r->machine, err) == 0)

@@ -8,6 +8,7 @@
 #include "cli/track/track.h"
 #include "support/memory.h"
 #include "support/nearest.h"
+#include "support/quote.h"
 #include "support/record.h"
 
 struct config {
@@ -87,9 +88,9 @@ static int show_json(struct s4d_store *store, const struct s4d_series *series,
 static void print_head(const struct s4d_series *s, const struct s4d_history *h, int at)
 {
     printf("# series %" PRId64 ": ", s->id);
-    s4d_track_print(s->label, stdout);
+    s4d_print_line(s->label, stdout);
     printf("\n# options ");
-    s4d_track_print(s->options, stdout);
+    s4d_print_line(s->options, stdout);
     printf("\n# metric %s, in %s, %s; others:", h->v[at].name, h->v[at].metric->unit,
            h->v[at].metric->direction > 0   ? "more is better"
            : h->v[at].metric->direction < 0 ? "less is better"
@@ -97,7 +98,7 @@ static void print_head(const struct s4d_series *s, const struct s4d_history *h, 
     for (int i = 0; i < h->n; i++)
         if (i != at) {
             putchar(' ');
-            s4d_track_print(h->v[i].name, stdout);
+            s4d_print_line(h->v[i].name, stdout);
         }
     printf("\n# night       samples          median           least            most  commit        "
            "    record\n");

@@ -27,8 +27,6 @@ int s4d_track_series(const struct s4d_series_list *list, const char *text, int *
                      struct s4d_error *err);
 /* YYYY-MM-DD, as a day; for struct s4d_option's parse, into an int. */
 int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err);
-/* A name from a record on a terminal: a control character is shown as '?'. */
-void s4d_track_print(const char *text, FILE *out);
 /* A series as JSON: {id, label, host_class, ..., options, nights, records, first, last}. New
  * reference. */
 json_t *s4d_track_series_json(const struct s4d_series *series);

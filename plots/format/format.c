@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/memory.h"
+#include "support/quote.h"
 
 /* clang-format off */
 const struct s4d_format s4d_formats[] = {
@@ -30,7 +31,7 @@ const char *const s4d_format_names[] = {"reframe-perflog",
 
 void s4d_write_escaped(FILE *out, const char *text)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+    for (const char *c = text; *c; c++)
         switch (*c) {
         case '&':
             fputs("&amp;", out);
@@ -48,10 +49,12 @@ void s4d_write_escaped(FILE *out, const char *text)
             fputs("&#39;", out);
             break;
         default:
-            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
+            if (*c != '\n' && *c != '\t' && s4d_unprintable(c)) {
                 fputs("\xef\xbf\xbd", out);
-            else
+                c += s4d_unprintable(c) - 1;
+            } else {
                 putc(*c, out);
+            }
         }
 }
 

@@ -36,7 +36,7 @@ int s4d_write_junit(const struct s4d_outcomes *outcomes, FILE *out, struct s4d_e
 int s4d_write_summary(const struct s4d_outcomes *outcomes, FILE *out, struct s4d_error *err);
 
 /* Text for XML and HTML, between tags or in double quotes: & < > " and ' as entities, characters
- * that XML has no place for as U+FFFD. */
+ * that XML has no place for, and those that turn the direction of text, as U+FFFD. */
 void s4d_write_escaped(FILE *out, const char *text);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "plots/format/format.h"
 #include "plots/track/store.h" /* for: s4d_date */
+#include "support/quote.h"     /* for: one line, whatever a name or message holds */
 #include "support/units.h"
 
 /* The figures people ask for, in their order; the first that is there stands for the run. */
@@ -31,29 +32,22 @@ static void write_numbers(const struct s4d_outcome *o, FILE *out)
             }
 }
 
-/* One line, whatever a name or message holds. */
-static void write_line(const char *text, FILE *out)
-{
-    for (const char *c = text; *c; c++)
-        putc((unsigned char)*c < ' ' ? ' ' : *c, out);
-}
-
 int s4d_write_summary(const struct s4d_outcomes *outcomes, FILE *out, struct s4d_error *err)
 {
     (void)err;
     if (outcomes->text) {
-        write_line(outcomes->text, out);
+        s4d_print_line(outcomes->text, out);
         putc('\n', out);
         return 0;
     }
     for (int i = 0; i < outcomes->n; i++) {
         const struct s4d_outcome *o = &outcomes->v[i];
         fprintf(out, "%s ", s4d_date(o->night).text);
-        write_line(o->label, out);
+        s4d_print_line(o->label, out);
         write_numbers(o, out);
         if (o->failure) {
             fputs(": FAILED: ", out);
-            write_line(o->failure, out);
+            s4d_print_line(o->failure, out);
         }
         putc('\n', out);
     }

@@ -206,11 +206,31 @@ static int choose_night(struct s4d_verdict *v, struct s4d_store *store, struct s
     return found < 0 ? -1 : 0;
 }
 
+/* What people ask first is how much slower training got; a rate that was measured alone tells why.
+ */
+static bool tells_why(const struct s4d_finding *f)
+{
+    return strcmp(f->series->kind, "rates") == 0;
+}
+
+/* A part of the level; what is no number, or was 0, may be anything. */
+static double size_of(const struct s4d_finding *f)
+{
+    if (f->n == 0)
+        return 0;
+    return isnan(f->v[0].part) ? INFINITY : fabs(f->v[0].part);
+}
+
 static int worst_first(const void *a, const void *b)
 {
     const struct s4d_finding *f = a, *g = b;
+    double f_size = size_of(f), g_size = size_of(g);
     if (f->standing != g->standing)
         return f->standing > g->standing ? -1 : 1;
+    if (tells_why(f) != tells_why(g))
+        return tells_why(f) ? 1 : -1;
+    if (f_size != g_size)
+        return f_size > g_size ? -1 : 1;
     if (f->series != g->series)
         return f->series < g->series ? -1 : 1;
     if (f->kind != g->kind)

@@ -91,7 +91,8 @@ struct s4d_verdict {
     struct s4d_series_list list;     /* all series of the store */
     struct s4d_series_standing *row; /* in the list's order; retired ones are left out */
     int n_rows;
-    struct s4d_finding *v; /* the worst first */
+    struct s4d_finding
+        *v; /* the worst first: by standing, then size, rates after what they explain */
     int n, cap;
     int count[S4D_STANDING_WORSE + 1]; /* rows of each standing */
     struct s4d_texts unused;           /* "file:line" of references that no series has */

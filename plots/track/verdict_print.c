@@ -6,6 +6,7 @@
 
 #include "plots/track/verdict_internal.h"
 #include "support/memory.h"
+#include "support/quote.h"
 #include "support/units.h"
 
 static const char *const standings[] = {"same",  "too-few", "better", "noted",
@@ -178,6 +179,14 @@ void s4d_finding_say(struct s4d_finding *f)
     free(also);
 }
 
+/* "worse    WORDS": one line, whatever the names of a record hold. */
+static void print_line(FILE *out, const char *standing, const char *indent, const char *words)
+{
+    fprintf(out, "%-8s %s", standing, indent);
+    s4d_print_line(words, out);
+    fputc('\n', out);
+}
+
 void s4d_verdict_print(const struct s4d_verdict *v, FILE *out)
 {
     const struct s4d_change_options *o = &v->options.change;
@@ -188,14 +197,16 @@ void s4d_verdict_print(const struct s4d_verdict *v, FILE *out)
             100 * o->magnitude, o->deviation);
     for (int i = 0; i < v->n; i++) {
         const char *cause = json_string_value(json_object_get(v->v[i].cause, "text"));
-        fprintf(out, "%-8s %s\n", s4d_standing_name(v->v[i].standing), v->v[i].text);
+        print_line(out, s4d_standing_name(v->v[i].standing), "", v->v[i].text);
         if (cause)
-            fprintf(out, "%-8s   %s\n", "", cause);
+            print_line(out, "", "  ", cause);
     }
     for (int i = 0; i < v->n_rows; i++)
-        if (v->row[i].standing == S4D_STANDING_TOO_FEW)
-            fprintf(out, "%-8s %s: %s\n", s4d_standing_name(S4D_STANDING_TOO_FEW),
-                    v->row[i].series->label, v->row[i].text);
+        if (v->row[i].standing == S4D_STANDING_TOO_FEW) {
+            char *words = s4d_asprintf("%s: %s", v->row[i].series->label, v->row[i].text);
+            print_line(out, s4d_standing_name(S4D_STANDING_TOO_FEW), "", words);
+            free(words);
+        }
     for (int i = 0; i < v->unused.n; i++)
         fprintf(out, "# %s: no series of the store has this reference\n", v->unused.v[i]);
     fprintf(out, "# %s  %s\n", v->text, v->count[S4D_STANDING_WORSE] ? "FAILED" : "OK");

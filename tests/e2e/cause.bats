@@ -228,3 +228,27 @@ for axis in ("compute", "x", "y", "z", "data", "other"):
     assert abs(cause["parts"][axis] + made / longer) < 1e-12, axis
 END
 }
+
+@test "track verdict: a record names no file or pipe that is read for its cause" {
+    mkfifo "$dir/pipe" "$dir/pipe.json"
+    python3 - "$dir" <<'END' > "$dir/nights.jsonl"
+import json, random, sys
+luck = random.Random(3)
+for name in (sys.argv[1] + "/pipe", "pipe.json"):
+    for day in range(1, 21):
+        time_s = (1 if day < 17 else 1.1) * (1 + luck.gauss(0, 1e-3))
+        night = f"2026-11-{day:02}"
+        r = {"backend": "cuda", "host_class": "h x4 n", "workload": {"name": name, "hash": "1"}, "gpus": 4,
+             "grid": "1x1x4x1", "global_batch": 8, "suite": {"name": "s", "experiment": name, "night": night},
+             "provenance": {"time": night + "T03:00:00Z", "commit": "c1", "host": "n1"}}
+        print(json.dumps(dict(r, kind="train", iteration_time_s=time_s, samples_s=[time_s], flops_formula=1e15,
+                              flops_per_s=1e15 / time_s, exposed_s={"compute": 0.6, "z": time_s - 0.6})))
+        print(json.dumps(dict(r, kind="rates", gemm_flops_per_s=1e14, busbw_Bps={"z-gather": 1e10 / time_s},
+                              nodes=[{"host": "n1", "ranks": 4, "gemm_flops_per_s": 1e14}])))
+END
+    "$s4d" track add --store "$dir/store" "$dir/nights.jsonl"
+    cd "$dir"
+    run timeout 20 "$s4d" track verdict --store "$dir/store"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c "not simulated: unknown workload '.*pipe" <<< "$output")" -eq 2 ]
+}

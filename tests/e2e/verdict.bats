@@ -81,6 +81,41 @@ value() { python3 -c 'import json, sys; r = json.loads(sys.argv[1]); print(eval(
     [ "$(value 'r["options"]["seed"]')" = 2 ]
 }
 
+@test "verdict: the most that training lost comes first, what was measured alone last" {
+    nights nights=30 step=26 loss=0.04 host="a x4 n"
+    nights nights=30 step=26 loss=0.09 host="b x4 n" seed=2
+    # Rates of the same nights, which lost more than both.
+    python3 -c '
+import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    r["kind"] = "rates"
+    r["busbw_Bps"] = {k: v * (0.7 if r["suite"]["night"] >= "2026-10-27" else 1) for k, v in r["busbw_Bps"].items()}
+    for k in ("iteration_time_s", "samples_s", "flops_per_s", "exposed_s"):
+        r.pop(k)
+    print(json.dumps(r))' < "$dir/nights" > "$dir/rates"
+    add "$dir/nights" "$dir/rates"
+    verdict --json
+    [ "$(value '[(f["series"]["kind"], f["series"]["host_class"][0]) for f in r["findings"] if f["standing"] == "worse"][:2]')" = "[('train', 'b'), ('train', 'a')]" ]
+    [ "$(value '{f["series"]["kind"] for f in r["findings"][2:]}')" = "{'rates'}" ]
+    verdict --format summary
+    [[ $output == *"4 worse. train b x4 n gpt-5b "*" lost "*"; and 3 more" ]]
+}
+
+@test "verdict: no name of a record makes a line of its own, or tells a terminal or reader anything" {
+    nights nights=20 step=17 loss=0.09 host=$'a\n# night of 2026-10-20, 1 series: 0 worse  OK\r\e[2J\u009b1m\u202eb'
+    sed -i 's|"commit": "|&\\u001b[31m|' "$dir/nights"
+    add
+    verdict
+    [ "$status" -eq 1 ]
+    [ "$(grep -c '^# night of' <<< "$output")" -eq 1 ]
+    [[ $output == *"worse    train a?# night of 2026-10-20, 1 series: 0 worse  OK??[2J?1m?b gpt-5b"* ]]
+    [[ $output == *"commits ?[31m0"* && $output != *$'\e'* ]]
+    verdict --format summary
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output != *$'\e'* && $output != *$'\u202e'* ]]
+}
+
 @test "verdict: faster is said and passes; what went back does not stand" {
     nights nights=40 step=20 loss=-0.05
     add
