@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/track/track.h"
 #include "support/quote.h"
@@ -32,8 +33,14 @@ static int last_value(struct s4d_store *store, const struct s4d_series *series, 
     snprintf(text, 32, "-");
     if (s4d_store_history(store, series->id, 1, S4D_LAST_NIGHT, &h, err))
         return -1;
-    if (h.n > 0)
-        s4d_metric_format(h.v[0].metric, h.v[0].v[h.v[0].n - 1].median, text, 32);
+    const struct s4d_points *whole = NULL; /* the first that is not of a part, as in the report */
+    for (int i = 0; !whole && i < h.n; i++)
+        if (!strchr(h.v[i].name, '.') && h.v[i].metric->direction != 0)
+            whole = &h.v[i];
+    if (!whole && h.n > 0)
+        whole = &h.v[0];
+    if (whole)
+        s4d_metric_format(whole->metric, whole->v[whole->n - 1].median, text, 32);
     s4d_history_free(&h);
     return 0;
 }

@@ -112,7 +112,9 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The vertical range: every median, level and band, and of the samples all but the outermost
- * hundredth at either end, so that one that was interrupted does not flatten the rest. */
+ * hundredth at either end, as far as twice the medians' range from these (of medians that are
+ * alike, 2 % of them): neither one that was interrupted nor a noisy machine's flatten what is
+ * judged. */
 static void range_of(const struct s4d_picture *p, double *low, double *high)
 {
     const struct s4d_points *points = p->points;
@@ -130,7 +132,9 @@ static void range_of(const struct s4d_picture *p, double *low, double *high)
         n += points->v[i].n;
     }
     qsort(all, (size_t)n, sizeof *all, by_value);
-    const double more[] = {n > 0 ? all[n / 100] : NAN, n > 0 ? all[n - 1 - n / 100] : NAN, p->lower,
+    double room = 2 * fmax(*high - *low, 1e-2 * fabs(*high));
+    const double more[] = {n > 0 ? fmax(all[n / 100], *low - room) : NAN,
+                           n > 0 ? fmin(all[n - 1 - n / 100], *high + room) : NAN, p->lower,
                            p->upper, p->simulated};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         *low = fmin(*low, more[i]); /* of a NaN the other */

@@ -63,6 +63,14 @@ END
     ! grep -q '<section class="one' "$dir/report.html"
 }
 
+@test "report: a machine whose iterations are all over the place does not flatten a change" {
+    nights 20 't = 0.25 * (1.05 if i > 16 else 1); r["samples_s"] = [t, t / 2, t * 2]; r["iteration_time_s"] = t; r["flops_per_s"] = 1e12 / t' | "$s4d" track add -
+    report
+    grep -q '40 samples lie above or below the picture' "$dir/report.html"
+    run "$s4d" track list
+    [[ $output == *" 3.81 TFLOP/s  train "* ]]
+}
+
 @test "report: a year of 50 series is under 2 MB" {
     python3 tests/report/records.py 365 50 | "$s4d" track add -
     report --causes 0

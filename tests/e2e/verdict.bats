@@ -100,6 +100,8 @@ for line in sys.stdin:
     [ "$(value '{f["series"]["kind"] for f in r["findings"][2:]}')" = "{'rates'}" ]
     verdict --format summary
     [[ $output == *"4 worse. train b x4 n gpt-5b "*" lost "*"; and 3 more" ]]
+    run "$s4d" track list --store "$dir/store"
+    [[ $output == *" TFLOP/s  rates a x4 n "* ]] # not the first stream's bandwidth
 }
 
 @test "verdict: no name of a record makes a line of its own, or tells a terminal or reader anything" {
