@@ -9,6 +9,14 @@ int s4d_cuda_check(const char *call, cudaError_t code, struct s4d_error *err)
                     cudaGetErrorName(code));
 }
 
+cudaError_t s4d_cuda_ask(cudaEvent_t event)
+{
+    cudaError_t code = cudaEventQuery(event);
+    if (code == cudaErrorNotReady)
+        (void)cudaGetLastError();
+    return code;
+}
+
 int s4d_cublas_check(const char *call, cublasStatus_t code, struct s4d_error *err)
 {
     if (code == CUBLAS_STATUS_SUCCESS)

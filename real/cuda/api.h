@@ -12,7 +12,7 @@
  *     cudaEventQuery cudaEventElapsedTime
  *     cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
  *     cudaGraphDestroy cudaGraphExecDestroy
- *     cudaLaunchKernel cudaLaunchHostFunc cudaGetErrorName cudaGetErrorString
+ *     cudaLaunchKernel cudaLaunchHostFunc cudaGetLastError cudaGetErrorName cudaGetErrorString
  *   cuBLAS
  *     cublasCreate cublasDestroy cublasSetStream cublasSetWorkspace cublasSetMathMode
  *     cublasGemmStridedBatchedEx cublasGetVersion cublasGetStatusString
@@ -43,6 +43,9 @@ int s4d_cuda_check(const char *call, cudaError_t code, struct s4d_error *err);
 int s4d_cublas_check(const char *call, cublasStatus_t code, struct s4d_error *err);
 /* comm may be NULL. ncclInProgress is no failure. */
 int s4d_nccl_check(const char *call, ncclResult_t code, ncclComm_t comm, struct s4d_error *err);
+/* cudaEventQuery, its cudaErrorNotReady forgotten at once: the thread's last error would hold it,
+ * and a library that looks there after its next launch would take it for a failure of that. */
+cudaError_t s4d_cuda_ask(cudaEvent_t event);
 
 #define S4D_CUDA(err, call, ...)       s4d_cuda_check(#call, call(__VA_ARGS__), err)
 #define S4D_CUBLAS(err, call, ...)     s4d_cublas_check(#call, call(__VA_ARGS__), err)

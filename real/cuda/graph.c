@@ -24,15 +24,32 @@ bool s4d_cuda_graph_takes(const struct s4d_cuda *c, enum s4d_stream stream)
     return c->phase != S4D_CUDA_EAGER && stream != S4D_STREAM_HOST;
 }
 
+/* What streams record for one another while they capture: never such an event that a graph records
+ * or that is asked for, as those have no other moment than "in a capture". */
+static int take_inner(struct s4d_cuda *c, cudaEvent_t *event, struct s4d_error *err)
+{
+    if (c->n_inner > 0) {
+        *event = c->inner[--c->n_inner];
+        return 0;
+    }
+    return S4D_CUDA(err, cudaEventCreateWithFlags, event, cudaEventDefault);
+}
+
+static void give_inner(struct s4d_cuda *c, cudaEvent_t event)
+{
+    if (event)
+        s4d_push(c->inner, c->n_inner, c->cap_inner, event);
+}
+
 /* What comes next on `to` is after what is on `from`; in a capture, `to` is then part of it. */
 static int follow(struct s4d_cuda *c, cudaStream_t from, cudaStream_t to, struct s4d_error *err)
 {
     cudaEvent_t event;
-    if (s4d_cuda_take_event(c, &event, err))
+    if (take_inner(c, &event, err))
         return -1;
     int rc = S4D_CUDA(err, cudaEventRecord, event, from) ||
              S4D_CUDA(err, cudaStreamWaitEvent, to, event, 0);
-    s4d_cuda_give_event(c, event);
+    give_inner(c, event);
     return rc ? -1 : 0;
 }
 
@@ -97,8 +114,7 @@ static int capture(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_i
         rc = s4d_cuda_take_event(c, &part.end, err) ||
              S4D_CUDA(err, cudaEventRecordWithFlags, part.end, s, cudaEventRecordExternal);
     if (!rc && item->call)
-        rc = s4d_cuda_take_event(c, &item->within, err) ||
-             S4D_CUDA(err, cudaEventRecord, item->within, s);
+        rc = take_inner(c, &item->within, err) || S4D_CUDA(err, cudaEventRecord, item->within, s);
     s4d_push(c->graph->parts, c->graph->n, c->graph->cap, part);
     if (rc)
         s4d_cuda_name_op(c, item->call, item->iteration, err);
@@ -110,7 +126,7 @@ int s4d_cuda_graph_enqueue(struct s4d_cuda *c, enum s4d_stream stream, struct s4
 {
     struct s4d_cuda_graph *g = c->graph;
     if (c->phase == S4D_CUDA_CAPTURES && capture(c, stream, item, append, err)) {
-        s4d_cuda_give_event(c, item->within);
+        give_inner(c, item->within);
         return -1;
     }
     S4D_ASSERT(g->at < g->n && g->parts[g->at].call == item->call,
@@ -148,7 +164,7 @@ static void give_back_within(struct s4d_cuda *c)
     for (int stream = 0; stream < S4D_STREAMS; stream++) {
         struct s4d_cuda_stream *s = &c->streams[stream];
         for (int i = s->head; i < s->n; i++) {
-            s4d_cuda_give_event(c, s->items[i].within);
+            give_inner(c, s->items[i].within);
             s->items[i].within = NULL;
         }
     }
@@ -210,7 +226,7 @@ int s4d_cuda_graphs_ask(struct s4d_cuda *c, struct s4d_error *err)
         struct s4d_cuda_graph *g = &c->graphs[i];
         if (g->state != S4D_CUDA_LAUNCHED)
             continue;
-        cudaError_t code = cudaEventQuery(g->over);
+        cudaError_t code = s4d_cuda_ask(g->over);
         if (code == cudaErrorNotReady)
             continue;
         if (s4d_cuda_check("cudaEventQuery", code, err) || s4d_cuda_rebase(c, &g->over, err))
@@ -247,6 +263,9 @@ void s4d_cuda_graphs_close(struct s4d_cuda *c)
         free(g->parts);
     }
     give_back_within(c);
+    for (int i = 0; i < c->n_inner; i++)
+        S4D_CUDA(NULL, cudaEventDestroy, c->inner[i]);
+    free(c->inner);
     if (c->origin)
         S4D_CUDA(NULL, cudaStreamDestroy, c->origin);
 }

@@ -102,8 +102,8 @@ struct s4d_cuda {
     bool slot_used[S4D_CUDA_SLOTS];
     int next_slot;
 
-    cudaEvent_t *events; /* free ones */
-    int n_events, cap_events;
+    cudaEvent_t *events, *inner; /* free ones; and those of captures, which graph.c keeps apart */
+    int n_events, cap_events, n_inner, cap_inner;
     cudaEvent_t base; /* came at base_s */
     double origin_s, base_s, polled_s, asked_nccl_s;
 

@@ -144,7 +144,7 @@ static int has_ended(const struct s4d_cuda_item *item, struct s4d_error *err)
 {
     if (item->graph)
         return item->graph->state == S4D_CUDA_ENDED;
-    cudaError_t code = cudaEventQuery(item->end);
+    cudaError_t code = s4d_cuda_ask(item->end);
     if (code == cudaErrorNotReady)
         return 0;
     return s4d_cuda_check("cudaEventQuery", code, err) ? -1 : 1;

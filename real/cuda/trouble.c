@@ -69,7 +69,7 @@ static void in_flight(const struct s4d_cuda *c, struct s4d_cuda_at range[2])
 static cudaError_t device_error(const struct s4d_cuda *c)
 {
     bool may = c->base && c->phase != S4D_CUDA_CAPTURES;
-    cudaError_t code = may ? cudaEventQuery(c->base) : cudaSuccess;
+    cudaError_t code = may ? s4d_cuda_ask(c->base) : cudaSuccess;
     return code == cudaErrorNotReady ? cudaSuccess : code;
 }
 

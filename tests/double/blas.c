@@ -259,7 +259,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (m == 0 || n == 0 || batch == 0)
         return CUBLAS_STATUS_SUCCESS;
     bool f64 = compute == CUBLAS_COMPUTE_64F; /* the scale's type; in host memory, read now */
-    if (s4d_double_invalid(handle->stream))
+    if (s4d_double_invalid(handle->stream) || s4d_double_left_behind())
         return CUBLAS_STATUS_EXECUTION_FAILED;
     if (s4d_double_capturing() && !handle->workspace)
         s4d_double_refuse("cublasGemmStridedBatchedEx", "a capture without a workspace");

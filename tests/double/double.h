@@ -71,6 +71,9 @@ uint64_t s4d_double_draw(uint64_t below); /* 0 .. below - 1, by the seed */
 /* An error of work on the device: all later calls return it, as CUDA's sticky errors. */
 void s4d_double_break(cudaError_t error, const char *why);
 cudaError_t s4d_double_broken(void);
+/* Whether the thread's last error holds a cudaErrorNotReady that nobody took: a library that looks
+ * there after a launch says that this failed. So it does here. */
+bool s4d_double_left_behind(void);
 void s4d_double_mend(void); /* as in a new process: after all was given back */
 
 /* What the program has of the libraries. */

@@ -10,7 +10,8 @@
 
 static cudaEvent_t *events; /* all, so that none is lost */
 static int n_events, cap_events;
-static int64_t ticks; /* of 1/1024 ms: floats of milliseconds are exact */
+static bool left_behind; /* cudaErrorNotReady, as the thread's last error */
+static int64_t ticks;    /* of 1/1024 ms: floats of milliseconds are exact */
 
 static void tick(void)
 {
@@ -110,6 +111,10 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     S4D_DOUBLE_NOT_INVALID(stream);
     if (!stream->capture)
         return cudaErrorInvalidValue;
+    if (event->captured)
+        s4d_double_refuse("cudaEventRecordWithFlags",
+                          "an event last recorded inside of a capture: nothing says that a launch "
+                          "makes it one that may be asked for");
     s4d_double_capture(stream, s4d_double_come, NULL, 0, event);
     return cudaSuccess;
 }
@@ -156,7 +161,23 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return cudaErrorStreamCaptureUnsupported;
     if (event->captured)
         return cudaErrorCapturedEvent;
+    left_behind |= !has_come(event->latest);
     return has_come(event->latest) ? cudaSuccess : cudaErrorNotReady;
+}
+
+/* Of the errors that are not the device's for good, only that of a question goes unnoticed. */
+cudaError_t cudaGetLastError(void)
+{
+    if (s4d_double_in_work())
+        s4d_double_refuse("cudaGetLastError", "a host function may not call CUDA");
+    cudaError_t last = left_behind ? cudaErrorNotReady : cudaSuccess;
+    left_behind = false;
+    return s4d_double_broken() ? s4d_double_broken() : last;
+}
+
+bool s4d_double_left_behind(void)
+{
+    return left_behind;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)

@@ -30,6 +30,9 @@ ncclResult_t s4d_double_nccl_enter(const char *call, const void *caller, ncclCom
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (s4d_double_broken())
         return s4d_double_wrong(comm, ncclUnhandledCudaError, "an error of CUDA's");
+    if (s4d_double_left_behind())
+        return s4d_double_wrong(comm, ncclUnhandledCudaError,
+                                "the last error was device not ready");
     if (!comm)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "no communicator");
     if (!comm->formed || comm->state == ncclInProgress)

@@ -189,6 +189,8 @@ static void check_events(void)
             polls++;
         GOOD(cudaEventElapsedTime(&ms, event, end));
     }
+    report(cudaGetLastError() == cudaErrorNotReady && cudaGetLastError() == cudaSuccess,
+           "what was not ready was the last error, once");
     report(not_ready > 0 && polls > 0 && ms > 0, "events come when they come, and tell the time");
     report(asked == SEEDS * seven, "host functions run once");
     GOOD(cudaEventDestroy(end));
@@ -249,6 +251,23 @@ static void check_products(void)
     report(gemm(n, n, 2, 2, 3, 0, device, CUDA_R_16BF, 2, device, 3, c, 2, 1, CUBLAS_COMPUTE_64F) ==
                CUBLAS_STATUS_NOT_SUPPORTED,
            "types that do not go together");
+
+    cudaError_t asked_early = cudaSuccess;
+    GOOD(cudaGetLastError());
+    for (int seed = 1; asked_early == cudaSuccess && seed <= SEEDS; seed++) {
+        set_seed(seed);
+        for (int i = 0; i < 8; i++)
+            GOOD(up(device, pinned, 12, 0));
+        GOOD(cudaEventRecord(event, stream[0]));
+        asked_early = cudaEventQuery(event);
+    }
+    report(asked_early == cudaErrorNotReady &&
+               gemm(n, n, 2, 2, 3, 0, device, CUDA_R_32F, 2, device, 3, c, 2, 1, f32) ==
+                   CUBLAS_STATUS_EXECUTION_FAILED &&
+               cudaGetLastError() == cudaErrorNotReady && cudaGetLastError() == cudaSuccess &&
+               gemm(n, n, 2, 2, 3, 0, device, CUDA_R_32F, 2, device, 3, c, 2, 1, f32) ==
+                   CUBLAS_STATUS_SUCCESS,
+           "a question's not ready is the last error, until it is taken");
 }
 
 /* ---- NCCL ---- */

@@ -182,9 +182,20 @@ static void check_unsafe(void)
     report(good, "allocating, asking and synchronizing end a capture");
 }
 
+static void record_captured(void)
+{
+    GOOD(begin());
+    fork_to(1);
+    cudaEventRecordWithFlags(fork_event, stream[0], cudaEventRecordExternal);
+}
+
 static void check_boundaries(void)
 {
     cudaGraph_t second = NULL;
+    report(ends_by(record_captured) == SIGABRT,
+           "an event that parts streams of a capture is none that a graph records");
+    GOOD(end());
+    GOOD(cudaGraphDestroy(graph));
     GOOD(cudaEventRecord(other, stream[1]));
     GOOD(begin());
     report(cudaStreamWaitEvent(stream[0], other, 0) == cudaErrorStreamCaptureIsolation &&
