@@ -148,6 +148,8 @@ void s4d_world_close(struct s4d_world *w)
 static void name_rank(const struct s4d_world *w, const struct s4d_error *err, struct s4d_error *out)
 {
     *out = *err;
+    if (strncmp(err->where, "rank ", strlen("rank ")) == 0) /* a backend's, whose ranks agreed */
+        return;
     snprintf(out->where, sizeof out->where, "rank %d (%.80s)%s%.300s", w->rank, w->host,
              err->where[0] ? ": " : "", err->where);
 }

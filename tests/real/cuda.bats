@@ -41,6 +41,10 @@ is_built() {
     ends 69 "rank 0 (" "cudaGetDeviceCount: CUDA: " "(cudaError" "hint: " -- \
         "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --backend cuda
     [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
+    ends 69 "scale4d: rank 0 (" "): cudaGetDeviceCount: CUDA: " -- \
+        "$mpirun" -n 2 "$run4d" layers --workload gpt-tiny --backend cuda
+    [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
+    ! grep -q '^scale4d: rank.* rank' "$dir/err"
 }
 @test "cuda: --tf32, --gemm-tuning and --cuda-graphs are its own" {
     ends 64 "--cuda-graphs: --backend host has none" -- "$run4d" "${tiny[@]}" --cuda-graphs
