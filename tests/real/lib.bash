@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the tests of scale4d-run share. BUILD and MPIRUN choose another build and its launcher.
+# What the tests of scale4d-run share. BUILD and MPIRUN choose another build and its launcher,
+# LIMIT_S how long a command may take.
 
 setup() {
     cd "$BATS_TEST_DIRNAME/../.."
@@ -22,7 +23,7 @@ ends() {
         shift
     done
     shift
-    timeout 60 "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
+    timeout "${LIMIT_S:-60}" "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
     if [ "$status" -ne "$want" ]; then
         echo "exit status $status, expected $want: $*"
         cat "$dir/err"
