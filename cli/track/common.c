@@ -2,6 +2,7 @@
 /* What several subcommands of track need. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/track/track.h"
 #include "support/quote.h"
@@ -42,6 +43,14 @@ int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err)
         return 0;
     return s4d_fail(err, S4D_EXIT_USAGE, "", "expected a night as 2026-11-30, got %s",
                     s4d_quote(text).text);
+}
+
+void s4d_track_warn_future(int asked, int judged)
+{
+    if (asked == S4D_LAST_NIGHT && (int64_t)judged * 86400 > (int64_t)time(NULL) + 86400)
+        s4d_warn("the store's last night, %s, is of the future, and is the one that is judged: a "
+                 "clock was wrong; --night says which, track prune --record removes that record",
+                 s4d_date(judged).text);
 }
 
 json_t *s4d_track_series_json(const struct s4d_series *s)

@@ -124,6 +124,7 @@ static int make(const struct config *config, struct s4d_error *err)
         return -1;
     int rc = s4d_verdict_of(&verdict, store, &judged, err);
     if (rc == 0) {
+        s4d_track_warn_future(judged.night, verdict.night);
         rc = s4d_causes_find(&verdict, store, &config->causes, err);
         if (rc == 0)
             rc = write_report(&config->own, store, &verdict, err);

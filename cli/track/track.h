@@ -27,6 +27,9 @@ int s4d_track_series(const struct s4d_series_list *list, const char *text, int *
                      struct s4d_error *err);
 /* YYYY-MM-DD, as a day; for struct s4d_option's parse, into an int. */
 int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err);
+/* Says so where the night that was judged is the store's last, and of the future: a record with a
+ * wrong date would hide all nights until then. */
+void s4d_track_warn_future(int asked, int judged);
 /* A series as JSON: {id, label, host_class, ..., options, nights, records, first, last}. New
  * reference. */
 json_t *s4d_track_series_json(const struct s4d_series *series);

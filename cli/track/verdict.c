@@ -196,6 +196,7 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
         return -1;
     int rc = s4d_verdict_of(&v, store, &options, err);
     if (rc == 0) {
+        s4d_track_warn_future(options.night, v.night);
         rc = s4d_causes_find(&v, store, &config->causes, err);
         if (rc == 0 && config->own.format >= 0)
             rc = print_format(&v, store, &config->own, err);

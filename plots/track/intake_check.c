@@ -254,6 +254,17 @@ static int check_need(const json_t *record, const struct need *need, const char 
 
 /* --- what the metrics read ------------------------------------------------------------------ */
 
+static int check_object(const json_t *record, const char *path, const char *where,
+                        struct s4d_error *err)
+{
+    const json_t *v = s4d_at_path(record, path);
+    char text[512], found[100];
+    if (!v || json_is_null(v) || json_is_object(v))
+        return 0;
+    return s4d_fail(err, S4D_EXIT_DATA, at(where, path, text), "expected an object, found %s",
+                    show(v, found));
+}
+
 /* null: a result that is not there. */
 static int check_metric(const json_t *record, const struct s4d_metric *m, const char *where,
                         struct s4d_error *err)
@@ -264,6 +275,8 @@ static int check_metric(const json_t *record, const struct s4d_metric *m, const 
         const char *key;
         json_t *v;
         snprintf(path, sizeof path, "%.*s", (int)n - 2, m->path);
+        if (!s4d_metric_named(path) && check_object(record, path, where, err))
+            return -1;
         json_object_foreach(s4d_at_path(record, path), key, v)
         {
             char full[512];
@@ -364,7 +377,8 @@ int s4d_intake_check(const json_t *record, const char *where, struct s4d_error *
     static const struct need of_all[] = {
         {"provenance.time", TEXT, false}, {"provenance.host", TEXT, false}, {.path = NULL}};
     const struct need *needs[] = {NULL, of_all};
-    if (check_kind(record, &needs[0], where, err) || check_texts(record, where, err))
+    if (check_kind(record, &needs[0], where, err) || check_texts(record, where, err) ||
+        check_object(record, "suite", where, err))
         return -1;
     for (int i = 0; i < 2; i++)
         for (const struct need *need = needs[i]; need->path; need++)

@@ -56,8 +56,8 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
 /* By how much the record added last is older than its series' last one was: a clock went backwards,
  * or it comes late. At most 0: it is not. */
 int64_t s4d_store_behind_s(const struct s4d_store *store);
-/* Of the record added last: its time, in seconds since 1970; whether the add failed for the record
- * alone, and the transaction goes on. */
+/* Of the record added last: its time, or the beginning of its night if that is later, in seconds
+ * since 1970; whether the add failed for the record alone, and the transaction goes on. */
 int64_t s4d_store_time_s(const struct s4d_store *store);
 bool s4d_store_refused(const struct s4d_store *store);
 

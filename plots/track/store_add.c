@@ -149,7 +149,8 @@ int s4d_store_add(struct s4d_store *store, const char *line, size_t n, const cha
     int rc = s4d_intake(&in, copy, n, where, err);
     if (rc == 0) {
         store->refused = false;
-        store->time_s = in.time_s;
+        store->time_s =
+            in.time_s > (int64_t)in.night * 86400 ? in.time_s : (int64_t)in.night * 86400;
         rc = add(store, &in, copy, n, is_new, err);
         s4d_intake_free(&in);
     }

@@ -122,12 +122,13 @@ while read -r file; do
 done < <(grep -oE 'workload: *[^ ,}]+[.](yaml|json)' "$suite" | sed 's/workload: *//' | sort -u)
 references=()
 [ -z "${REFERENCES-}" ] || references=(--references "$REFERENCES")
-build/scale4d track verdict "${references[@]}" "${causes[@]}" > "$out/verdict.txt"
+# Of this night: where nothing was added for it, yesterday's good news are none.
+build/scale4d track verdict --night "$night" "${references[@]}" "${causes[@]}" > "$out/verdict.txt"
 verdict=$?
 cat "$out/verdict.txt"
 worse $verdict
 if command -v gnuplot > /dev/null; then
-    build/scale4d track report "${references[@]}" "${causes[@]}" --output "$out/report.html" || worse $?
+    build/scale4d track report --night "$night" "${references[@]}" "${causes[@]}" --output "$out/report.html" || worse $?
 else
     echo "# no report: there is no gnuplot here; elsewhere: scale4d track report --store $SCALE4D_STORE"
 fi

@@ -32,6 +32,8 @@ del r["kind"] ## kind: expected the kind of a record of scale4d, found nothing
 r["samples_s"] = [] ## samples_s: expected a list of numbers, found an empty one
 r["samples_s"] = [1.0] * 100001 ## samples_s: expected at most 100000 samples, found 100001
 r["text"] = "x" * (5 << 20) ## expected a record of at most 4 MiB, this is 5.0
+r["exposed_s"] = [0.1, 0.2] ## exposed_s: expected an object, found a list
+r["suite"] = "nightly" ## suite: expected an object, found the text 'nightly'
 END
 }
 
@@ -61,7 +63,7 @@ END
         done < <(echo "scale4d: $dir/a$n:2: "; echo "${case#* ## }" | sed 's/ ## /\n/g')
         n=$((n + 1))
     done < "$dir/cases"
-    [ "$n" -eq 24 ]
+    [ "$n" -eq 26 ]
 }
 
 @test "track: what is no record at all" {
@@ -117,6 +119,16 @@ refuses_add() {
     "$s4d" track add "$dir/b" > "$dir/out" 2> "$dir/err"
     grep -qF "1 added are of the future" "$dir/err"
     [ "$("$s4d" track export | wc -l)" -eq 5 ]
+    # Of the suite's date, too; it is the store's last night from now on, which no verdict passes over.
+    nights 1 'r["suite"]["night"] = "8024-02-27"' > "$dir/b"
+    "$s4d" track add "$dir/b" > "$dir/out" 2> "$dir/err"
+    grep -qF "1 added are of the future" "$dir/err"
+    for what in verdict report; do
+        "$s4d" track $what > "$dir/out" 2> "$dir/err"
+        grep -qF "warning: the store's last night, 8024-02-27, is of the future" "$dir/err"
+        "$s4d" track $what --night 2024-03-03 > "$dir/out" 2> "$dir/err"
+        [ ! -s "$dir/err" ]
+    done
 }
 
 @test "track: two writers at once, both succeed" {
