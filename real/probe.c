@@ -211,10 +211,12 @@ static int sample_op(struct s4d_probe *p, const struct s4d_program *program,
     const struct s4d_probe_options *o = &p->options;
     static const int origin[S4D_AXES];
     struct s4d_call *calls = s4d_calloc(MOST_REPEATS, sizeof *calls);
+    struct s4d_op alone = *op; /* nobody runs what it waits for */
     double once_s = 0;
     int repeats = 1, rc = 0;
+    alone.n_waits = 0;
     for (int i = 0; i < MOST_REPEATS; i++)
-        calls[i] = (struct s4d_call){.op = op,
+        calls[i] = (struct s4d_call){.op = &alone,
                                      .index = program->ops == p->ops ? (int)(op - program->ops) : 0,
                                      .coordinate = origin};
     place(p, program, &calls[0]);

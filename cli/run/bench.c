@@ -74,7 +74,8 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
                                     .gemm_tuning = b->gemm_tuning,
                                     .gemm_cache = b->gemm_cache};
     b->program = *program;
-    s4d_tokens_random(&o.tokens, 1, 2, 1); /* never asked */
+    s4d_tokens_random(&b->tokens, 1, 2, 1); /* never asked */
+    o.tokens = b->tokens;
     int rc = b->backend->open(&b->device, &b->program, &o, err);
     if (rc == S4D_BACKEND_ALONE)
         s4d_world_abort(b->world, err);
@@ -106,6 +107,7 @@ void s4d_bench_close(struct s4d_bench *b)
     b->open = false;
     s4d_probe_close(&b->probe);
     b->device.close(b->device.self);
+    s4d_tokens_close(&b->tokens);
 }
 
 int s4d_bench_check_tf32(bool tf32, int backend, enum s4d_type precision, struct s4d_error *err)

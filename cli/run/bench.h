@@ -22,6 +22,7 @@ struct s4d_bench {
     struct s4d_peers peers;
     struct s4d_program program; /* of one op that is never run: grid, streams and precision */
     struct s4d_op op;
+    struct s4d_token_source tokens;
     struct s4d_device device;
     struct s4d_probe probe;
     atomic_bool open; /* the watching thread may ask the device */

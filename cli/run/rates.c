@@ -150,6 +150,8 @@ int s4d_rates_measure(struct s4d_train *t, json_t **record)
         return code;
     r.bench.progress = c->progress;
     r.bench.tf32 = c->tf32;
+    r.bench.gemm_tuning = c->gemm_tuning;
+    r.bench.gemm_cache = c->gemm_cache;
     r.bench.peers = s4d_mpi_peers(t->world, c->threads);
     t->progress = s4d_host_progress(c->progress, r.bench.peers.oversubscribed);
     collect(&r);
