@@ -128,7 +128,11 @@ $(RUN_OBJECTS): $(BUILD)/%.o: %.c | $(BUILD)/detected
 	$(Q)$(MPICC) -std=c11 $(CFLAGS) $(REAL_CFLAGS) -fno-math-errno -fno-trapping-math $(FLAGS) $(DEFINE) -Wno-pass-failed \
 	    $(shell pkg-config --cflags openblas) -MMD -MP -c -o $@ $<
 
-build/cuda/%.o: real/cuda/kernels/%.cu
+# Changes with the chips that are asked for, and the kernels' objects with it.
+build/cuda/archs: FORCE
+	@mkdir -p $(@D)
+	@[ "$(CUDA_ARCHS)" = "$$(cat $@ 2>/dev/null)" ] || echo "$(CUDA_ARCHS)" > $@
+build/cuda/%.o: real/cuda/kernels/%.cu build/cuda/archs
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CCACHE) $(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
