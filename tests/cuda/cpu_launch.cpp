@@ -101,6 +101,17 @@ extern "C" void __syncthreads(void)
         __syncthreads_or(0);
 }
 
+/* As far behind a block's shared memory as it is long. */
+static void guard(unsigned bytes, bool check)
+{
+    unsigned char *at = (unsigned char *)s4d_shared + bytes;
+    size_t n = bytes + sizeof(double) < SHARED_BYTES - bytes ? bytes + sizeof(double)
+                                                             : SHARED_BYTES - bytes;
+    for (size_t i = 0; check && i < n; i++)
+        S4D_ASSERT(at[i] == 0xa5, "a kernel writes beyond its %u bytes of shared memory", bytes);
+    memset(at, 0xa5, n);
+}
+
 void s4d_cpu_launch(const void *function, const struct s4d_cuda_args *args, unsigned grid_x,
                     unsigned grid_y, unsigned n_threads, unsigned shared_bytes)
 {
@@ -110,6 +121,7 @@ void s4d_cpu_launch(const void *function, const struct s4d_cuda_args *args, unsi
     arguments = args;
     blockDim = {n_threads, 1, 1};
     gridDim = {grid_x, grid_y, 1};
+    guard(shared_bytes, false);
     for (blockIdx.y = 0; blockIdx.y < grid_y; blockIdx.y++)
         for (blockIdx.x = 0; blockIdx.x < grid_x; blockIdx.x++) {
             memset(s4d_shared, 0xff, shared_bytes);
@@ -120,4 +132,5 @@ void s4d_cpu_launch(const void *function, const struct s4d_cuda_args *args, unsi
             else
                 run_together();
         }
+    guard(shared_bytes, n_threads > 1); /* one alone may be told of less: tests/double/runtime.c */
 }
