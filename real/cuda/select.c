@@ -83,11 +83,20 @@ int s4d_cuda_device_name(char name[S4D_CUDA_NAME], struct s4d_error *err)
     return 0;
 }
 
+/* Work queues of the GPU, of which there are 8 unless its first call finds more asked for, at most
+ * 32 (CUDA C++ programming guide, environment variables). The program's streams and NCCL's are more
+ * than 8, and two that share a queue wait for one another. Who asks for another number gets it. */
+static void ask_for_queues(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 /* This rank's GPU, and its address on the node's bus. */
 static int choose(struct s4d_cuda *c, int local_rank, struct s4d_error *err)
 {
     struct cudaDeviceProp properties;
     int count = 0;
+    ask_for_queues();
     if (err)
         err->text[0] = '\0';
     if (count_gpus(&count, err))

@@ -25,6 +25,7 @@
  *   S4D_DOUBLE_GPUS=n          of this node (8); S4D_DOUBLE_GPU_BYTES=n: memory of each (16 GiB);
  *                           S4D_DOUBLE_NAME=text: its name
  *   CUDA_VISIBLE_DEVICES=list  numbers of those that the program sees, as CUDA reads it
+ *   CUDA_DEVICE_MAX_CONNECTIONS=n   queues of the GPU (8), which streams get in turn
  *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
  *
  * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);

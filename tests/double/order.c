@@ -5,7 +5,8 @@
  * drawn anew every while: none for long, one by one, or all that can; always from streams in an
  * order of preference that holds for that while, so that one stream runs far ahead of another
  * unless an event holds it. Whatever CUDA allows may so come about, and what it does not never
- * does. */
+ * does. Streams of one queue of the GPU (CUDA_DEVICE_MAX_CONNECTIONS) run in the order of the
+ * host's calls. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,12 @@ struct item {
     struct item *next;
     bool (*step)(void *data);
     void *data;
+    uint64_t number; /* of all items ever */
 };
 
 static cudaStream_t *streams;
-static int n_streams, cap_streams;
+static int n_streams, cap_streams, n_created;
+static uint64_t n_items;
 static uint64_t state;
 static bool running, went_on;
 static cudaStream_t sleeper; /* NULL: none does */
@@ -90,7 +93,7 @@ void s4d_double_append(cudaStream_t s, bool (*step)(void *data), const void *dat
         return;
     }
     struct item *item = s4d_malloc(sizeof *item);
-    *item = (struct item){NULL, step, s4d_malloc(bytes)};
+    *item = (struct item){NULL, step, s4d_malloc(bytes), ++n_items};
     memcpy(item->data, data, bytes);
     *s->tail = item;
     s->tail = &item->next;
@@ -181,10 +184,19 @@ static cudaStream_t sleeper_now(void)
     return sleeper && s4d_double_is_stream(sleeper) ? sleeper : NULL;
 }
 
+static bool is_held(cudaStream_t s)
+{
+    for (int i = 0; i < n_streams; i++)
+        if (streams[i]->queue == s->queue && streams[i]->head &&
+            streams[i]->head->number < s->head->number)
+            return true;
+    return false;
+}
+
 static bool run_of(cudaStream_t s)
 {
     went_on = false;
-    return s->head && (run_head(s) || went_on);
+    return s->head && !is_held(s) && (run_head(s) || went_on);
 }
 
 /* The first stream, in the season's order, whose head can be done, or a part of it. */
@@ -268,6 +280,11 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     *stream = s4d_calloc(1, sizeof **stream);
     (*stream)->tail = &(*stream)->head;
     (*stream)->live = true;
+    int queues = (int)s4d_double_setting("CUDA_DEVICE_MAX_CONNECTIONS", 8);
+    (*stream)->queue = n_created++ % (queues < 1 ? 1 : queues < 32 ? queues : 32);
+    for (int i = 0; i < n_streams; i++)
+        if (streams[i]->live && streams[i]->queue == (*stream)->queue)
+            s4d_double_fails("shared-queue"); /* counts it, for S4D_DOUBLE_CALLS */
     s4d_double_live.streams++;
     s4d_push(streams, n_streams, cap_streams, *stream);
     return cudaSuccess;

@@ -24,6 +24,7 @@ struct CUstream_st {
     struct item *head, **tail;
     uint64_t done;
     bool live, used;                    /* used: since a sleeper was chosen */
+    int queue;                          /* of the GPU's */
     struct s4d_double_capture *capture; /* NULL: it does not capture */
     int lane;                           /* in that */
     bool launches;                      /* graphs */

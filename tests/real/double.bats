@@ -179,6 +179,20 @@ END
     done
 }
 
+@test "double: every stream has a queue of the GPU; with one queue for all it trains alike" {
+    local small=(train --workload gpt-tiny --global-batch 8 --precision f32 --grid 2x1x1x1 --iterations 3
+        --backend cuda --json)
+    for queues in '' 8 1; do
+        env ${queues:+CUDA_DEVICE_MAX_CONNECTIONS=$queues} S4D_DOUBLE_CALLS="$dir/calls$queues" \
+            "$mpirun" -n 2 "$run_double" "${small[@]}" > "$dir/out"
+        field "['loss']" > "$dir/loss$queues"
+    done
+    ! grep '^shared-queue' "$dir/calls"
+    grep -q '^shared-queue [1-9]' "$dir/calls8"
+    cmp "$dir/loss" "$dir/loss8"
+    cmp "$dir/loss" "$dir/loss1"
+}
+
 @test "double: no GPU, no driver, an old one, too few GPUs, too little memory" {
     two=("$mpirun" -n 2 "$run_double" "${small[@]}")
     S4D_DOUBLE_GPUS=0 ends 69 "rank 0 (" "no CUDA-capable device is detected" -- "${two[@]}"
