@@ -106,8 +106,7 @@ static int name_outputs(struct sweep *s, const char *file, struct s4d_error *err
 }
 
 /* Takes the file that is written: nobody else may write it meanwhile. Where a file system has no
- * locks, that shares differ has to do. Half a line at its end, of a run that was killed, is cut
- * off. */
+ * locks, that shares differ has to do. */
 static int take_output(struct sweep *s, struct s4d_error *err)
 {
     s->lock = open(s->output, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -117,6 +116,13 @@ static int take_output(struct sweep *s, struct s4d_error *err)
         s4d_fail(err, S4D_EXIT_OUTPUT, s->output, "another scale4d sweep is writing it");
         return s4d_hint(err, "wait for it, or write another file with --output");
     }
+    return 0;
+}
+
+/* At the end of the file, of a run that was killed; once the file was read, so that nobody's notes
+ * are cut. */
+static int cut_half_line(struct sweep *s, struct s4d_error *err)
+{
     off_t end = lseek(s->lock, 0, SEEK_END), at = end;
     for (char c = 0; at > 0 && pread(s->lock, &c, 1, at - 1) == 1 && c != '\n';)
         at--;
@@ -276,7 +282,8 @@ static int sweep_file(struct sweep *s, const char *file, int argc, char **argv,
         (s->config.share.of == 0 && s4d_share_from_environment(&s->config.share, err)) ||
         s4d_sweep_read(&s->file, file, err) ||
         s4d_trials_load(&s->trials, &s->file, s4d_provenance(argc, argv), err) ||
-        name_outputs(s, file, err) || take_output(s, err) || read_records(s, err))
+        name_outputs(s, file, err) || take_output(s, err) || read_records(s, err) ||
+        cut_half_line(s, err))
         return -1;
     s4d_stop_keeps(s->output);
     run_share(s);

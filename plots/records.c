@@ -32,7 +32,7 @@ static int read_lines(struct s4d_records *records, const char *file, bool whole,
     errno = 0;
     for (ssize_t n; rc == 0 && (n = s4d_file_line(&line, &size, S4D_FILE_MAX, in)) > 0; number++) {
         json_error_t why;
-        if (line[n - 1] != '\n' && !whole)
+        if (line[n - 1] != '\n' && line[0] == '{' && !whole)
             break; /* being written when a run ended */
         json_t *record = json_loadb(line, (size_t)n, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(record)) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,23 @@ static int read_line(struct s4d_suite_log *log, const char *line, int number, st
     return s4d_hint(err, "remove the line, or write another file with --output");
 }
 
+/* The last line, without its end: half of a record that a run was writing when it was killed goes,
+ * and a whole one gets its end. What was never a record is somebody's: -1, nothing is cut. */
+static int end_line(struct s4d_suite_log *log, const char *line, size_t n, int number,
+                    struct s4d_error *err)
+{
+    off_t end = lseek(log->fd, 0, SEEK_END);
+    json_t *record = json_loadb(line, n, 0, NULL);
+    bool whole = json_is_object(record);
+    json_decref(record);
+    if (!whole && line[0] != '{')
+        return read_line(log, line, number, err);
+    if (whole)
+        return write(log->fd, "\n", 1) == 1 ? read_line(log, line, number, err)
+                                            : cannot(log->file, err);
+    return ftruncate(log->fd, end - (off_t)n) != 0 ? cannot(log->file, err) : 0;
+}
+
 static int read_records(struct s4d_suite_log *log, struct s4d_error *err)
 {
     char *line = NULL;
@@ -45,9 +63,11 @@ static int read_records(struct s4d_suite_log *log, struct s4d_error *err)
     FILE *in = fopen(log->file, "re");
     if (!in)
         return cannot(log->file, err);
-    while (!rc && (n = s4d_file_line(&line, &cap, MOST_LINE, in)) >= 0) {
+    while (!rc && (n = s4d_file_line(&line, &cap, MOST_LINE, in)) > 0) {
         number++;
-        if (line[strspn(line, " \t\r\n")] != '\0')
+        if (line[n - 1] != '\n')
+            rc = end_line(log, line, (size_t)n, number, err);
+        else if (line[strspn(line, " \t\r\n")] != '\0')
             rc = read_line(log, line, number, err);
     }
     if (!rc && ferror(in))
@@ -55,14 +75,6 @@ static int read_records(struct s4d_suite_log *log, struct s4d_error *err)
     free(line);
     fclose(in);
     return rc;
-}
-
-static int cut_half_line(struct s4d_suite_log *log, struct s4d_error *err)
-{
-    off_t end = lseek(log->fd, 0, SEEK_END), at = end;
-    for (char c = 0; at > 0 && pread(log->fd, &c, 1, at - 1) == 1 && c != '\n';)
-        at--;
-    return at < end && ftruncate(log->fd, at) != 0 ? cannot(log->file, err) : 0;
 }
 
 int s4d_suite_log_open(struct s4d_suite_log *log, const char *file, struct s4d_error *err)
@@ -85,7 +97,7 @@ int s4d_suite_log_open(struct s4d_suite_log *log, const char *file, struct s4d_e
         s4d_fail(err, S4D_EXIT_OUTPUT, file, "another scale4d-run nightly is writing it");
         return s4d_hint(err, "wait for it, or write another file with --output");
     }
-    return cut_half_line(log, err) || read_records(log, err) ? -1 : 0;
+    return read_records(log, err);
 }
 
 void s4d_suite_log_close(struct s4d_suite_log *log)

@@ -165,6 +165,16 @@ END
     exec 9>&-
     "$s4d" sweep s.yaml
 }
+@test "sweep: an output that holds something else is left as it is" {
+    experiments
+    printf 'my notes, of one line' > notes
+    cp notes before
+    run "$s4d" sweep s.yaml --output notes
+    [ "$status" -eq 65 ]
+    [[ $output == *"notes:1: expected a record"* ]]
+    cmp notes before
+}
+
 @test "sweep: bad files" {
     experiments
     refuses 64 "one file" -- sweep

@@ -127,6 +127,42 @@ static int count(const struct s4d_suite_log *log, const char *kind, const char *
     return s4d_suite_log_count(log, "n", "2026-11-30", kind, experiment, repeat, which);
 }
 
+/* A last line without its end: what was never a record stays as it is, a whole record counts. */
+static void test_last_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int records; /* -1: refused */
+        const char *after;
+    } files[] = {{"my notes", -1, "my notes"},
+                 {"{}\nnotes, line 2", -1, "{}\nnotes, line 2"},
+                 {"notes\n{\"kind\": \"tra", -1, "notes\n{\"kind\": \"tra"},
+                 {"[1, 2]", -1, "[1, 2]"},
+                 {"{}\n{\"kind\": \"tra", 1, "{}\n"},
+                 {"{\"kind\": \"train\"}", 1, "{\"kind\": \"train\"}\n"},
+                 {"", 0, ""}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char file[] = "/tmp/test_suite_XXXXXX", after[100] = "";
+        struct s4d_suite_log log;
+        struct s4d_error err;
+        ssize_t n = (ssize_t)strlen(files[i].text);
+        int fd = mkstemp(file);
+        assert_true(write(fd, files[i].text, (size_t)n) == n);
+        bool refused = files[i].records < 0;
+        assert_int_equal(s4d_suite_log_open(&log, file, &err), refused ? -1 : 0);
+        if (refused)
+            assert_int_equal(err.exit, S4D_EXIT_DATA);
+        else
+            assert_int_equal((int)json_array_size(log.records), files[i].records);
+        s4d_suite_log_close(&log);
+        assert_true(pread(fd, after, sizeof after - 1, 0) >= 0);
+        assert_string_equal(after, files[i].after);
+        close(fd);
+        unlink(file);
+    }
+}
+
 static void test_log(void **state)
 {
     (void)state;
@@ -192,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_last_line),
         cmocka_unit_test(test_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
