@@ -2,7 +2,7 @@
 /* The calls of NVIDIA's libraries that this folder makes, each through one of the macros below; no
  * other file of the project makes any.
  *
- *   CUDA runtime (12 and later)
+ *   CUDA runtime (13; with 12 it was not compiled)
  *     cudaGetDeviceCount cudaSetDevice cudaGetDevice cudaGetDeviceProperties
  *     cudaDeviceGetPCIBusId cudaDriverGetVersion cudaRuntimeGetVersion
  *     cudaMemGetInfo cudaDeviceGetStreamPriorityRange

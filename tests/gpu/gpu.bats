@@ -20,9 +20,12 @@ setup_file() {
     }
 }
 
-# losses BACKEND PRECISION OPTION...: of a few iterations, one a line
+# losses BACKEND PRECISION OPTION...: of a few iterations, one a line, on as many ranks as `grid` has
+grid=1x1x1x1
 losses() {
-    ends 0 -- "$run4d" train --workload "$workload" --grid 1x1x1x1 --global-batch 8 --backend "$1" \
+    local launch=()
+    [ "$grid" = 1x1x1x1 ] || launch=("$mpirun" -n 2)
+    ends 0 -- "${launch[@]}" "$run4d" train --workload "$workload" --grid "$grid" --global-batch 8 --backend "$1" \
         --precision "$2" --iterations 5 "${@:3}" --json >&2
     field "['loss']" | tr -d '[],' | tr ' ' '\n'
 }
@@ -62,6 +65,28 @@ alike() {
     losses cuda bf16 > "$dir/one"
     losses cuda bf16 > "$dir/two"
     cmp "$dir/one" "$dir/two"
+}
+@test "gpu: as CUDA graphs it computes the same" {
+    for workload in gpt-tiny llama-tiny; do
+        losses cuda bf16 > "$dir/one"
+        losses cuda bf16 --cuda-graphs > "$dir/two"
+        cmp "$dir/one" "$dir/two"
+    done
+}
+@test "gpu: two GPUs train as the host does, on every axis; as CUDA graphs the same" {
+    [ "$(nvidia-smi -L | grep -c '^GPU')" -ge 2 ] || skip "one GPU"
+    workload=llama-tiny
+    for grid in 2x1x1x1 1x2x1x1 1x1x2x1 1x1x1x2; do
+        losses host bf16 > "$dir/host"
+        losses cuda bf16 > "$dir/cuda"
+        losses cuda bf16 --cuda-graphs > "$dir/graphs"
+        paste "$dir/host" "$dir/cuda" | alike 2e-3 || {
+            echo "$grid"
+            paste "$dir/host" "$dir/cuda"
+            false
+        }
+        cmp "$dir/cuda" "$dir/graphs"
+    done
 }
 @test "gpu: a health check, and no GPU is its own outlier" {
     ends 0 "OK" -- "$run4d" preflight --backend cuda
