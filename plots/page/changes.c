@@ -100,19 +100,21 @@ int s4d_write_changes(FILE *out, struct s4d_store *store, const struct s4d_point
                       const struct s4d_step *steps, int n_steps, struct s4d_error *err)
 {
     struct change *v = s4d_malloc(((size_t)points->n + 1) * sizeof *v);
-    int n = 0, rc = 0, left_out = 0;
+    int n = 0, rc = 0, left_out = 0, n_beside = 0;
     for (int i = 1; i < points->n; i++) {
         struct change c = {i, strcmp(points->v[i].commit, points->v[i - 1].commit) != 0,
                            points->v[i].environment != points->v[i - 1].environment};
-        if (c.commit || c.environment)
+        if (c.commit || c.environment) {
+            n_beside += beside_a_step(points, i, steps, n_steps);
             v[n++] = c;
+        }
     }
     if (n > 0)
         fprintf(out,
-                "<details><summary>Commit or environment changed on %d night%s</summary>\n"
+                "<details%s><summary>Commit or environment changed on %d night%s</summary>\n"
                 "<table class=\"changes\"><thead><tr><th scope=\"col\">Night</th>"
                 "<th scope=\"col\">Changed since the night before</th></tr></thead><tbody>\n",
-                n, n == 1 ? "" : "s");
+                n_beside ? " open" : "", n, n == 1 ? "" : "s");
     for (int i = n - 1; i >= 0 && rc == 0; i--) {
         bool beside = beside_a_step(points, v[i].night, steps, n_steps);
         if (n - 1 - i < SHOWN || beside)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -109,17 +110,22 @@ static void write_others(FILE *out, const struct s4d_finding *f)
 
 static void write_commits(FILE *out, const struct s4d_finding *f)
 {
-    if (!f->commit_since || !*f->commit_since)
-        return;
-    if (f->commit_before && strcmp(f->commit_before, f->commit_since) == 0)
-        fputs("; same commit <code>", out);
-    else {
-        fputs("; commits <code>", out);
-        s4d_write_escaped(out, f->commit_before ? f->commit_before : "");
-        fputs("..", out);
+    bool same =
+        f->commit_before && f->commit_since && strcmp(f->commit_before, f->commit_since) == 0;
+    if (f->commit_since && *f->commit_since) {
+        fputs(same ? "; same commit <code>" : "; commits <code>", out);
+        if (!same) {
+            s4d_write_escaped(out, f->commit_before ? f->commit_before : "");
+            fputs("..", out);
+        }
+        s4d_write_escaped(out, f->commit_since);
+        fputs("</code>", out);
     }
-    s4d_write_escaped(out, f->commit_since);
-    fputs("</code>", out);
+    if (f->environment) {
+        fputs("; changed with it: <code>", out);
+        s4d_write_escaped(out, f->environment);
+        fputs("</code>", out);
+    }
 }
 
 static void write_change(FILE *out, const struct s4d_finding *f)

@@ -31,7 +31,8 @@ struct s4d_finding *s4d_finding_add(struct s4d_verdict *verdict, enum s4d_findin
 
 static void finding_free(struct s4d_finding *f)
 {
-    char *text[] = {f->commit_before, f->commit_since, f->differs, f->model_before, f->text};
+    char *text[] = {f->commit_before, f->commit_since, f->differs,
+                    f->model_before,  f->text,         f->environment};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         free(text[i]);
     for (int i = 0; i < f->n; i++)
@@ -170,6 +171,8 @@ static int look_at(struct s4d_verdict *verdict, struct s4d_store *store, const s
         rc = simulated ? s4d_verdict_simulated(verdict, store, s, &nights, err)
                        : s4d_verdict_changes(verdict, s, &h, &nights, err);
         s4d_verdict_references(verdict, references, s, &h);
+        for (int i = from; rc == 0 && i < verdict->n; i++)
+            rc = s4d_verdict_environment(&verdict->v[i], store, err);
     }
     if (rc == 0 && shown)
         row_add(verdict, s, from, nights);

@@ -53,10 +53,12 @@ struct s4d_finding {
      * others that changed within two nights of it. A missing series has none. */
     struct s4d_metric_change *v;
     int n, cap;
-    int since;             /* the night; of a missing series the first without it */
-    int before;            /* the night before that one with a record, or -1 */
-    char *commit_before;   /* of that night's record, "" where it has none */
-    char *commit_since;    /* of the first record since: the change is after the one, up to this */
+    int since;           /* the night; of a missing series the first without it */
+    int before;          /* the night before that one with a record, or -1 */
+    char *commit_before; /* of that night's record, "" where it has none */
+    char *commit_since;  /* of the first record since: the change is after the one, up to this */
+    int64_t environment_before, environment_since; /* of the same records, in the store */
+    char *environment;     /* what of these differs: "NCCL_ALGO, workload.hash"; NULL: nothing */
     int64_t record_before; /* the last record before the change, 0: none */
     int64_t record_now;    /* the last record of this night, 0: none */
     double lower, upper;   /* of a reference: signed fractions, NAN: no limit */

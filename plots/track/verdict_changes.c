@@ -142,6 +142,8 @@ static void group(struct s4d_verdict *verdict, const struct s4d_series *series, 
         f->before = first->before->day;
         f->commit_before = s4d_strdup(first->before->commit);
         f->commit_since = s4d_strdup(first->since->commit);
+        f->environment_before = first->before->environment;
+        f->environment_since = first->since->environment;
         f->record_before = first->before->record;
         f->record_now = first->last->record;
         take(f, first);
@@ -198,6 +200,8 @@ static void compare(struct s4d_verdict *verdict, const struct s4d_reference *r,
         f->before = at > 0 ? nights[at - 1].day : -1;
         f->commit_before = s4d_strdup(at > 0 ? nights[at - 1].commit : "");
         f->commit_since = s4d_strdup(nights[at].commit);
+        f->environment_before = at > 0 ? nights[at - 1].environment : nights[at].environment;
+        f->environment_since = nights[at].environment;
         f->record_before = at > 0 ? nights[at - 1].record : 0;
         f->record_now = nights[n - 1].record;
         f->lower = r->lower;

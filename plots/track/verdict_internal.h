@@ -25,6 +25,10 @@ struct s4d_finding *s4d_finding_add(struct s4d_verdict *verdict, enum s4d_findin
 /* Says it in one line, from its fields. */
 void s4d_finding_say(struct s4d_finding *finding);
 
+/* Names what else changed with it, and says the finding again. 0, or -1 with the store's error. */
+int s4d_verdict_environment(struct s4d_finding *finding, struct s4d_store *store,
+                            struct s4d_error *err);
+
 /* Change points of a measured series whose last night is the verdict's. *nights: how many were
  * judged, of the metric with most. */
 int s4d_verdict_changes(struct s4d_verdict *verdict, const struct s4d_series *series,

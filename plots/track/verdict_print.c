@@ -73,11 +73,13 @@ static char *subject(const struct s4d_finding *f)
 
 static char *commits(const struct s4d_finding *f)
 {
-    const char *a = f->commit_before, *b = f->commit_since;
+    const char *a = f->commit_before, *b = f->commit_since,
+               *with = f->environment ? f->environment : "",
+               *before = f->environment ? "; changed with it: " : "";
     if (!*a || !*b)
-        return s4d_strdup("");
-    return strcmp(a, b) == 0 ? s4d_asprintf("; the same commit %s", a)
-                             : s4d_asprintf("; commits %s..%s", a, b);
+        return s4d_asprintf("%s%s", before, with);
+    return strcmp(a, b) == 0 ? s4d_asprintf("; the same commit %s%s%s", a, before, with)
+                             : s4d_asprintf("; commits %s..%s%s%s", a, b, before, with);
 }
 
 static char *others(const struct s4d_finding *f)
@@ -260,6 +262,8 @@ static json_t *finding_json(const struct s4d_finding *f)
         json_object_set_new(o, "lower", number(f->lower));
         json_object_set_new(o, "upper", number(f->upper));
     }
+    json_object_set_new(o, "environment",
+                        f->environment ? json_string(f->environment) : json_null());
     if (f->model_before)
         json_object_set_new(o, "model_version_before", json_string(f->model_before));
     if (f->differs)

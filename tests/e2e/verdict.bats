@@ -81,6 +81,30 @@ value() { python3 -c 'import json, sys; r = json.loads(sys.argv[1]); print(eval(
     [ "$(value 'r["options"]["seed"]')" = 2 ]
 }
 
+@test "verdict: what changed around the program on that night is named" {
+    nights nights=30 step=26 loss=0.09
+    python3 -c '
+import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    late = r["suite"]["night"] >= "2026-10-27"
+    r["provenance"]["commit"] = "abc"
+    r["provenance"]["environment"] = {"NCCL_ALGO": "Tree" if late else "Ring", "SAME": "1", "SLURM_JOB_ID": r["suite"]["night"]}
+    if late:
+        r["provenance"]["environment"]["NEW"] = "1"
+        r["workload"]["hash"] = "other"
+    print(json.dumps(r))' < "$dir/nights" > "$dir/changed"
+    add "$dir/changed"
+    verdict
+    [ "$status" -eq 1 ]
+    [[ $output == *"; the same commit abc; changed with it: NCCL_ALGO, workload.hash, NEW; also "* ]]
+    verdict --json
+    [ "$(value 'r["findings"][0]["environment"]')" = "NCCL_ALGO, workload.hash, NEW" ]
+    "$s4d" track report --store "$dir/store" --output "$dir/r.html"
+    grep -q 'same commit <code>abc</code>; changed with it: <code>NCCL_ALGO, workload.hash, NEW</code>' "$dir/r.html"
+    grep -q '<details open><summary>Commit or environment changed on 1 night<' "$dir/r.html"
+}
+
 @test "verdict: the most that training lost comes first, what was measured alone last" {
     nights nights=30 step=26 loss=0.04 host="a x4 n"
     nights nights=30 step=26 loss=0.09 host="b x4 n" seed=2
