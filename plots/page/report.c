@@ -176,12 +176,14 @@ static int write_foot(FILE *out, const struct s4d_page *page, struct s4d_error *
     return rc;
 }
 
-/* The worst standing first, else as the verdict has them. */
+/* The worst standing first, then as the verdict has its findings, then its series. */
 static int by_standing(const void *a, const void *b)
 {
     const struct s4d_row *x = a, *y = b;
     if (x->standing->standing != y->standing->standing)
         return x->standing->standing > y->standing->standing ? -1 : 1;
+    if (x->finding && y->finding) /* both of the verdict's list, the worst first */
+        return (x->finding > y->finding) - (x->finding < y->finding);
     return (x->standing > y->standing) - (x->standing < y->standing);
 }
 

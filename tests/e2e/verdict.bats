@@ -124,6 +124,8 @@ for line in sys.stdin:
     [ "$(value '{f["series"]["kind"] for f in r["findings"][2:]}')" = "{'rates'}" ]
     verdict --format summary
     [[ $output == *"4 worse. train b x4 n gpt-5b "*" lost "*"; and 3 more" ]]
+    "$s4d" track report --store "$dir/store" --output "$dir/r.html"
+    [ "$(grep -o '<h3 id="h[0-9]*">[^<]*' "$dir/r.html" | sed 's/.*>//; s/ *$//' | sed -n '1,3p' | grep -c rates)" -eq 1 ]
     run "$s4d" track list --store "$dir/store"
     [[ $output == *" TFLOP/s  rates a x4 n "* ]] # not the first stream's bandwidth
 }
