@@ -146,6 +146,7 @@ static struct s4d_verdict_options chosen(const struct own *own)
                                         .window = own->window,
                                         .retired = own->retired,
                                         .references = own->references,
+                                        .missing_fails = own->missing_fails,
                                         .change = {.permutations = own->permutations,
                                                    .p_max = own->p,
                                                    .magnitude = own->magnitude,
@@ -203,8 +204,7 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
         else if (rc == 0)
             rc = print(&v, config, argc, argv, err);
         if (rc == 0)
-            rc = v.count[S4D_STANDING_WORSE] > 0 ||
-                 (config->own.missing_fails && v.count[S4D_STANDING_MISSING] > 0);
+            rc = s4d_verdict_failed(&v);
         s4d_verdict_free(&v);
     }
     s4d_store_close(store);

@@ -37,6 +37,8 @@ static char *headline(const struct s4d_verdict *v)
         text = s4d_asprintf("No regression; %d to watch", watch);
     else if (v->count[S4D_STANDING_TOO_FEW] == v->n_rows)
         text = s4d_strdup("Too few nights to judge");
+    else if (v->count[S4D_STANDING_TOO_FEW] + v->count[S4D_STANDING_SAME] == v->n_rows)
+        text = s4d_strdup("Nothing changed");
     else
         text = s4d_strdup("No regression");
     free(more);

@@ -291,6 +291,12 @@ int s4d_verdict_of(struct s4d_verdict *verdict, struct s4d_store *store,
     return rc;
 }
 
+bool s4d_verdict_failed(const struct s4d_verdict *verdict)
+{
+    return verdict->count[S4D_STANDING_WORSE] > 0 ||
+           (verdict->options.missing_fails && verdict->count[S4D_STANDING_MISSING] > 0);
+}
+
 void s4d_verdict_free(struct s4d_verdict *verdict)
 {
     for (int i = 0; i < verdict->n; i++)

@@ -81,6 +81,7 @@ struct s4d_verdict_options {
     int night;              /* S4D_LAST_NIGHT: the last of the store */
     int window;             /* nights that are looked back on: 60 */
     int retired;            /* days after which a series that no longer runs is not missed: 14 */
+    bool missing_fails;     /* a series that is missing fails the verdict, too */
     const char *references; /* a file, or NULL */
     struct s4d_change_options change;
 };
@@ -106,6 +107,8 @@ struct s4d_verdict {
 int s4d_verdict_of(struct s4d_verdict *verdict, struct s4d_store *store,
                    const struct s4d_verdict_options *options, struct s4d_error *err);
 void s4d_verdict_free(struct s4d_verdict *verdict);
+/* Whether something got worse, or is missing where that fails. */
+bool s4d_verdict_failed(const struct s4d_verdict *verdict);
 
 /* The verdict's text, then a line a finding (its cause below it), then what is too short to judge.
  */

@@ -211,7 +211,7 @@ void s4d_verdict_print(const struct s4d_verdict *v, FILE *out)
         }
     for (int i = 0; i < v->unused.n; i++)
         fprintf(out, "# %s: no series of the store has this reference\n", v->unused.v[i]);
-    fprintf(out, "# %s  %s\n", v->text, v->count[S4D_STANDING_WORSE] ? "FAILED" : "OK");
+    fprintf(out, "# %s  %s\n", v->text, s4d_verdict_failed(v) ? "FAILED" : "OK");
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ json_t *s4d_verdict_record(const struct s4d_verdict *v)
         json_array_append_new(unused, json_string(v->unused.v[i]));
     json_object_set_new(o, "kind", json_string("verdict"));
     json_object_set_new(o, "night", json_string(s4d_date(v->night).text));
-    json_object_set_new(o, "passed", json_boolean(v->count[S4D_STANDING_WORSE] == 0));
+    json_object_set_new(o, "passed", json_boolean(!s4d_verdict_failed(v)));
     json_object_set_new(o, "text", json_string(v->text));
     json_object_set_new(o, "counts", counts);
     json_object_set_new(o, "options", options_json(&v->options));

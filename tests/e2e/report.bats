@@ -55,7 +55,7 @@ cpu x2 n:
   - flops_per_s: [0.4, -0.9, 0.5, TFLOP/s]
 END
     report --references "$dir/references.yaml"
-    grep -q '<h1>No regression</h1>' "$dir/report.html"
+    grep -q '<h1>Nothing changed</h1>' "$dir/report.html"
     grep -q '<text>accepted</text>' "$dir/report.html"
     grep -q 'polygon class="band"' "$dir/report.html"
     grep -q 'allowed by the reference' "$dir/report.html"

@@ -184,6 +184,7 @@ for line in sys.stdin:
     [[ $output == *"3 series: 0 worse, 1 missing, 2 too short to judge  OK"* ]]
     verdict --missing-fails
     [ "$status" -eq 1 ]
+    [[ $output == *"1 missing, 2 too short to judge  FAILED"* ]]
     python3 - "$dir/nights" > "$dir/failure" <<'PY'
 import json, sys
 r = json.loads(open(sys.argv[1]).readline())
