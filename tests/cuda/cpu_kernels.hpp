@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of CUDA C++ that the kernels (real/cuda/kernels) use, for a C++ compiler alone:
  * included before a .cu file, they make of a kernel a function that one thread of one block runs.
- * cpu_launch.h runs them all, one block after another, threads switching where they wait for each
- * other. */
+ * cpu_launch.h runs them all, one block after another, forwards or backwards, threads switching
+ * where they wait for each other. */
 #ifndef S4D_TESTS_CUDA_CPU_KERNELS_HPP
 #define S4D_TESTS_CUDA_CPU_KERNELS_HPP
 

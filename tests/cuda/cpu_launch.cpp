@@ -30,7 +30,8 @@ thread threads[MOST_THREADS];
 jmp_buf scheduler;
 kernel running;
 const struct s4d_cuda_args *arguments;
-int votes[2]; /* of the waits with even and odd numbers */
+bool backwards; /* every second launch: the last block, and the last thread, first */
+int votes[2];   /* of the waits with even and odd numbers */
 
 void yield(thread *own)
 {
@@ -63,6 +64,11 @@ void resume(thread *t)
     setcontext(&context);
 }
 
+unsigned ith(unsigned i, unsigned n)
+{
+    return backwards ? n - 1 - i : i;
+}
+
 /* Every thread up to its next wait, over and over. */
 void run_together()
 {
@@ -72,8 +78,8 @@ void run_together()
     }
     for (bool ended = false; !ended;) {
         for (unsigned t = 0; t < blockDim.x; t++) {
-            threadIdx.x = t;
-            resume(&threads[t]);
+            threadIdx.x = ith(t, blockDim.x);
+            resume(&threads[threadIdx.x]);
         }
         ended = threads[0].ended;
         for (unsigned t = 1; t < blockDim.x; t++)
@@ -122,8 +128,10 @@ void s4d_cpu_launch(const void *function, const struct s4d_cuda_args *args, unsi
     blockDim = {n_threads, 1, 1};
     gridDim = {grid_x, grid_y, 1};
     guard(shared_bytes, false);
-    for (blockIdx.y = 0; blockIdx.y < grid_y; blockIdx.y++)
-        for (blockIdx.x = 0; blockIdx.x < grid_x; blockIdx.x++) {
+    backwards = !backwards;
+    for (unsigned y = 0; y < grid_y; y++)
+        for (unsigned x = 0; x < grid_x; x++) {
+            blockIdx = {ith(x, grid_x), ith(y, grid_y), 0};
             memset(s4d_shared, 0xff, shared_bytes);
             votes[0] = votes[1] = 0;
             threadIdx.x = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a kernel that cpu_kernels.hpp made a function: all blocks, one after another. */
+/* Runs a kernel that cpu_kernels.hpp made a function: all blocks, one after another; in every
+ * second launch blocks and threads from the last to the first. */
 #ifndef S4D_TESTS_CUDA_CPU_LAUNCH_H
 #define S4D_TESTS_CUDA_CPU_LAUNCH_H
 
