@@ -65,13 +65,15 @@ static void help(FILE *out)
     fprintf(out, "\nscale4d COMMAND --help (or scale4d help COMMAND) shows its options.\n");
 }
 
-/* Output lost at the very end (a full disk) is an error too. */
+/* Output lost at the very end (a full disk) is an error too; of a check that failed it is said. */
 static int written(int rc)
 {
-    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == S4D_EXIT_OK) {
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (lost && (rc == S4D_EXIT_OK || rc == S4D_EXIT_CHECK)) {
         struct s4d_error err;
         s4d_fail(&err, S4D_EXIT_OUTPUT, "standard output", "cannot be written");
-        return s4d_error_print(&err);
+        s4d_error_print(&err);
+        return rc == S4D_EXIT_OK ? S4D_EXIT_OUTPUT : rc;
     }
     return rc;
 }

@@ -81,6 +81,16 @@ value() { python3 -c 'import json, sys; r = json.loads(sys.argv[1]); print(eval(
     [ "$(value 'r["options"]["seed"]')" = 2 ]
 }
 
+@test "verdict: one that fails and cannot be written says so, and still fails" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    nights nights=30 step=26 loss=0.09
+    add
+    status=0
+    "$s4d" track verdict --store "$dir/store" > /dev/full 2> "$dir/err" || status=$?
+    [ "$status" -eq 1 ]
+    grep -q '^scale4d: standard output: cannot be written' "$dir/err"
+}
+
 @test "verdict: what changed around the program on that night is named" {
     nights nights=30 step=26 loss=0.09
     python3 -c '
