@@ -135,7 +135,8 @@ json_t *s4d_intake_parse(const char *line, size_t n, const char *where, struct s
         s4d_fail(err, S4D_EXIT_DATA, where,
                  "expected a record, one JSON object a line: %.200s in column %d", why.text,
                  why.column);
-        s4d_hint(err, "a line that ends too early was being written when a run was killed");
+        if (json_error_code(&why) == json_error_premature_end_of_input)
+            s4d_hint(err, "a line that ends too early was being written when a run was killed");
     }
     json_decref(record);
     return NULL;

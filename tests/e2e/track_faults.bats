@@ -76,6 +76,7 @@ END
         grep -qF "scale4d: $dir/a:2: expected a record" "$dir/err"
     done
     [ "$("$s4d" track export | wc -l)" -eq 1 ]
+    ! grep -q "when a run was killed" "$dir/err"
     # A last line without its newline is a record, too; half of one was being written.
     head -c 300 "$dir/good" > "$dir/a"
     status=0
