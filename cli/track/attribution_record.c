@@ -99,17 +99,24 @@ static double scale_of(const struct s4d_attribution *a, enum s4d_time_metric met
     return metric == S4D_IS_TIME ? 1 : -1 / a->ratio;
 }
 
+/* To a tenth, as it is printed; nothing has no sign of its own. */
+static double tenths(double points)
+{
+    double shown = round(10 * points) / 10;
+    return shown == 0 ? 0 : shown;
+}
+
 static void say_parts(const struct s4d_attribution *a, double scale, FILE *out)
 {
     const char *comma = "";
     fprintf(out, "%s of %+.1f %%: ", a->by == S4D_BY_RATES ? "simulated," : "by exposed_s,",
-            100 * scale * (a->ratio - 1));
+            tenths(100 * scale * (a->ratio - 1)));
     for (int i = 0; i < S4D_SPLIT_PARTS; i++) {
         double points = 100 * scale * a->part[i], error = 100 * fabs(scale) * a->error[i];
         if (fabs(points) < 0.05 && i != S4D_SPLIT_UNEXPLAINED)
             continue;
         fprintf(out, "%s%s %+.1f", comma,
-                i == S4D_SPLIT_SLOW_NODE ? "slow node" : s4d_split_names[i], points);
+                i == S4D_SPLIT_SLOW_NODE ? "slow node" : s4d_split_names[i], tenths(points));
         if (error >= 0.05)
             fprintf(out, " (+-%.1f)", error);
         comma = ", ";

@@ -229,6 +229,23 @@ for axis in ("compute", "x", "y", "z", "data", "other"):
 END
 }
 
+@test "track verdict: a part of nothing has no minus" {
+    "$s4d" simulate --machine perlmutter --workload gpt-tiny --gpus 8 --grid 1x1x4x2 --global-batch 16 --json > "$dir/one"
+    python3 - "$dir/one" <<'END' > "$dir/two"
+import json, sys
+r = json.loads(open(sys.argv[1]).readline())
+for night, factor in (("2026-11-01", 1), ("2026-11-02", 1.0000001)):
+    time_s = r["iteration_time_s"] * factor
+    r.update(suite={"name": "s", "experiment": "a", "night": night}, iteration_time_s=time_s, samples_s=[time_s],
+             flops_per_s=r["flops_formula"] / time_s)
+    print(json.dumps(r))
+END
+    "$s4d" track add --store "$dir/store" "$dir/two"
+    run "$s4d" track verdict --store "$dir/store"
+    [ "$status" -eq 1 ]
+    [[ $output == *"by exposed_s, of +0.0 %: unexplained +0.0"* ]]
+}
+
 @test "track verdict: a record names no file or pipe that is read for its cause" {
     mkfifo "$dir/pipe" "$dir/pipe.json"
     python3 - "$dir" <<'END' > "$dir/nights.jsonl"
