@@ -137,9 +137,13 @@ int s4d_schema_migrate(sqlite3 *db, const char *file, const char *const *rows, i
 static int check(sqlite3 *db, const char *file, bool write, int *version, struct s4d_error *err)
 {
     int application = 0, tables = 0;
-    if (number(db, "PRAGMA application_id", &application) ||
+    /* At one moment: another process may be making the store, and a table without the application's
+     * number would be someone else's. */
+    if (sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) ||
+        number(db, "PRAGMA application_id", &application) ||
         number(db, "PRAGMA user_version", version) ||
-        number(db, "SELECT count(*) FROM sqlite_schema", &tables))
+        number(db, "SELECT count(*) FROM sqlite_schema", &tables) ||
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
         return s4d_schema_fail(db, file, err);
     if (application != S4D_APPLICATION_ID && (tables > 0 || application != 0 || !write)) {
         s4d_fail(err, S4D_EXIT_DATA, file, "is a SQLite database, but no store of scale4d");

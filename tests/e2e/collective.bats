@@ -113,7 +113,7 @@ PY
 
 @test "collective --against: bad input" {
     refused 65 "nothing.txt" --machine dgx-h100 --against nothing.txt
-    refused 65 "neither a table" --machine dgx-h100 --against README.md
+    refused 65 "neither a table" --machine dgx-h100 --against .clang-format
     head -n -4 $sample/table.txt > "$BATS_TEST_TMPDIR/cut.txt"
     refused 65 "cut.txt: is cut off after 9 rows" --machine dgx-h100 --against "$BATS_TEST_TMPDIR/cut.txt"
     head -c 900 $sample/json.json > "$BATS_TEST_TMPDIR/cut.json"
