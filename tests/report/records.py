@@ -56,7 +56,7 @@ for s in range(series):
         if random.random() < 0.15:
             commit += random.randrange(1, 99999)
         if s == 0 and back == 12:
-            environment = {"NCCL_ALGO": "Tree", "NCCL_NOTE": "<i>&"}
+            environment = {"NCCL_ALGO": "Tree", "NCCL_NOTE": "<i>&" + "/opt/nccl/lib" * 30}
         if s == 1 and back < 2 or s != 5 and back > 2 and random.random() < 0.02:
             continue
         print(json.dumps(record(s, last - datetime.timedelta(days=back), back, environment, commit)))
