@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The compute stream: launches, matrix products by cuBLAS, and the memory that both need. */
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,23 @@
  * the older ones. */
 enum { WORKSPACE_BYTES = 32 << 20 };
 
+/* Before a launch: at the end of a portion, until the one before it has ended. */
+static int keep_pace(struct s4d_cuda *c, struct s4d_error *err)
+{
+    if (c->phase == S4D_CUDA_CAPTURES || ++c->launches % S4D_CUDA_PORTION > 0)
+        return 0;
+    int64_t portion = c->launches / S4D_CUDA_PORTION;
+    cudaEvent_t *own = &c->portions[portion % 2], before = c->portions[(portion + 1) % 2];
+    if ((!*own && s4d_cuda_take_event(c, own, err)) ||
+        S4D_CUDA(err, cudaEventRecord, *own, c->streams[S4D_STREAM_COMPUTE].stream))
+        return -1;
+    for (cudaError_t code; before && (code = s4d_cuda_ask(before)) != cudaSuccess; sched_yield())
+        if ((code != cudaErrorNotReady && s4d_cuda_check("cudaEventQuery", code, err)) ||
+            s4d_cuda_poll(c, err))
+            return -1;
+    return 0;
+}
+
 static int launch(void *self, const struct s4d_cuda_kernel *kernel, const struct s4d_cuda_args *a,
                   struct s4d_error *err)
 {
@@ -18,6 +36,8 @@ static int launch(void *self, const struct s4d_cuda_kernel *kernel, const struct
     struct s4d_cuda_shape s = s4d_cuda_shape_of(kernel, a);
     dim3 grid = {s.grid_x, s.grid_y, 1}, block = {s.threads, 1, 1};
     void *arguments[] = {(void *)a};
+    if (keep_pace(c, err))
+        return -1;
     c->launched = kernel->name;
     if (!S4D_CUDA(err, cudaLaunchKernel, kernel->function[c->work.f64], grid, block, arguments,
                   s.shared_bytes, c->streams[S4D_STREAM_COMPUTE].stream))
@@ -57,6 +77,8 @@ static int multiply(void *self, const struct s4d_cuda_product *p, struct s4d_err
         !fits(p->d.ld) || !fits(p->batch))
         return s4d_fail(err, S4D_EXIT_DEVICE, p->name, "a matrix beyond %d rows or columns",
                         INT_MAX);
+    if (keep_pace(c, err))
+        return -1;
     c->launched = "a product";
     if (!S4D_CUBLAS(err, cublasGemmStridedBatchedEx, c->cublas,
                     p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -204,6 +226,8 @@ void s4d_cuda_compute_close(struct s4d_cuda *c)
     for (int i = 0; i < c->n_tables; i++)
         S4D_CUDA(NULL, cudaFree, c->tables[i].data);
     free(c->tables);
+    for (int i = 0; i < 2; i++)
+        s4d_cuda_give_event(c, c->portions[i]);
     s4d_gemm_choices_free(&c->choices);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL: one communicator per (group, stream), split from the world's, so that every communicator
- * sees its members' calls in one order whatever other streams do.
+ * sees its members' calls in one order whatever other streams do. Every collective is a post of its
+ * own, no part of an ncclGroup: each has its own stream, waits and events.
  *
  * Communicators are non-blocking: a call that is still in progress is polled, so that a peer that
  * has gone, or that could not join, is noticed (forming.c). */

@@ -58,7 +58,11 @@ struct s4d_cuda_at {
     int iteration;
 };
 
-enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024, S4D_CUDA_IN_FLIGHT = 4096 };
+enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024 };
+/* How far the host runs ahead: ops of a stream; and launches, of which one op may have thousands,
+ * in two portions. What a stream's queue in the driver does not hold (about 1024; NVIDIA documents
+ * no number) blocks in there, where nobody asks whether a peer has gone. */
+enum { S4D_CUDA_IN_FLIGHT = 200, S4D_CUDA_PORTION = 100 };
 enum { S4D_CUDA_GRAPHS = 2 };
 
 enum { S4D_CUDA_NAME = 256, S4D_CUDA_PCI = 32 }; /* bytes of these texts */
@@ -105,6 +109,8 @@ struct s4d_cuda {
     cudaEvent_t *events, *inner; /* free ones; and those of captures, which graph.c keeps apart */
     int n_events, cap_events, n_inner, cap_inner;
     cudaEvent_t base; /* came at base_s */
+    int64_t launches;
+    cudaEvent_t portions[2]; /* ends of the latest */
     double origin_s, base_s, polled_s, asked_nccl_s;
 
     /* What is being enqueued, and what of it was last: a kernel's name, or another word. */

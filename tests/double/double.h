@@ -2,7 +2,8 @@
 /* A test double of the calls of NVIDIA's libraries that real/cuda makes (its api.h lists them),
  * defined against their own headers: linked in place of the libraries, it runs the CUDA backend
  * where there is no GPU. A call that is not here is a link error; a use of one that is not
- * understood ends the program and names it.
+ * understood ends the program and names it; so does one that would block, as a stream's queue is
+ * full.
  *
  *   memory.c    device memory cannot be read or written by the host; nor pageable memory by work
  *   order.c     streams: work is deferred, and reordered between streams by a seed

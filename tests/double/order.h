@@ -22,7 +22,7 @@ struct s4d_double_ends {
 /* A handle that CUDA hands out is an address here, never used again after it was destroyed. */
 struct CUstream_st {
     struct item *head, **tail;
-    uint64_t done;
+    uint64_t done, appended;
     bool live, used;                    /* used: since a sleeper was chosen */
     int queue;                          /* of the GPU's */
     struct s4d_double_capture *capture; /* NULL: it does not capture */

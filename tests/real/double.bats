@@ -193,6 +193,12 @@ END
     cmp "$dir/loss" "$dir/loss1"
 }
 
+@test "double: the host runs ahead by no more than the driver's queues hold" {
+    local small=(train --workload gpt-tiny --global-batch 16 --micro-batch 1 --precision bf16
+        --grid 2x1x1x1 --iterations 6 --backend cuda)
+    fails none 0 "# loss 5.5" --
+}
+
 @test "double: no GPU, no driver, an old one, too few GPUs, too little memory" {
     two=("$mpirun" -n 2 "$run_double" "${small[@]}")
     S4D_DOUBLE_GPUS=0 ends 69 "rank 0 (" "no CUDA-capable device is detected" -- "${two[@]}"
