@@ -118,6 +118,24 @@ static int missing(struct s4d_verdict *verdict, struct s4d_store *store, const s
     return 1;
 }
 
+/* Whether a run of the experiment that failed is spoken of without it: it has a record of this
+ * night, or is missing. */
+static bool spoken_of(const struct s4d_verdict *verdict, const struct s4d_series *failed)
+{
+    for (int i = 0; i < verdict->list.n; i++) {
+        const struct s4d_series *o = &verdict->list.v[i];
+        if (strcmp(o->kind, "train") != 0 || strcmp(o->backend, failed->backend) != 0 ||
+            strcmp(o->host_class, failed->host_class) != 0 ||
+            strcmp(o->workload, failed->workload) != 0 || strcmp(o->grid, failed->grid) != 0 ||
+            o->first > verdict->night)
+            continue;
+        if (o->last >= verdict->night ||
+            (o->nights >= 2 && verdict->night - o->last <= verdict->options.retired))
+            return true;
+    }
+    return false;
+}
+
 /* --- one series ----------------------------------------------------------------------------- */
 
 static bool ran(const struct s4d_history *h, int night)
@@ -150,6 +168,28 @@ static void row_add(struct s4d_verdict *verdict, const struct s4d_series *s, int
     verdict->count[row.standing]++;
 }
 
+/* What fails every night has no series that could be missing. */
+static int failed_alone(struct s4d_verdict *verdict, struct s4d_store *store,
+                        const struct s4d_series *s, struct s4d_error *err)
+{
+    char *words = NULL;
+    if (spoken_of(verdict, s))
+        return 0;
+    if (failure_of(verdict, store, s, &words, err))
+        return -1;
+    if (!words)
+        return 0;
+    int from = verdict->n;
+    struct s4d_finding *f = s4d_finding_add(verdict, S4D_FINDING_MISSING, S4D_STANDING_MISSING, s);
+    f->since = verdict->night;
+    f->commit_before = s4d_strdup("");
+    f->commit_since = s4d_strdup("");
+    f->differs = words;
+    s4d_finding_say(f);
+    row_add(verdict, s, from, 0);
+    return 0;
+}
+
 static int look_at(struct s4d_verdict *verdict, struct s4d_store *store, const struct s4d_series *s,
                    struct s4d_references *references, struct s4d_error *err)
 {
@@ -158,6 +198,8 @@ static int look_at(struct s4d_verdict *verdict, struct s4d_store *store, const s
     int from = verdict->n, nights = 0, rc = 0;
     if (s->first > verdict->night || verdict->night - s->last > verdict->options.retired)
         return 0;
+    if (strcmp(s->kind, "failure") == 0)
+        return failed_alone(verdict, store, s, err);
     if (s4d_store_history(store, s->id, simulated ? 2 : verdict->options.window, verdict->night, &h,
                           err))
         return -1;

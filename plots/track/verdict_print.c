@@ -171,6 +171,10 @@ void s4d_finding_say(struct s4d_finding *f)
         f->text = say_simulated(f, who, between, also);
         break;
     case S4D_FINDING_MISSING:
+        if (f->before < 0) {
+            f->text = s4d_asprintf("%s: %s; no night of it went well lately", who, f->differs);
+            break;
+        }
         f->text = s4d_asprintf("%s has no record of this night; the last is of %s%s%s", who,
                                s4d_date(f->before).text, f->differs ? "; it failed: " : "",
                                f->differs ? f->differs : "");

@@ -208,6 +208,33 @@ PY
     [[ $output == *"missing "*"it failed: a peer is gone"* ]]
 }
 
+@test "verdict: an experiment that never went well is said, and not twice" {
+    nights nights=12
+    python3 - "$dir/nights" > "$dir/failures" <<'PY'
+import json, sys
+r = json.loads(open(sys.argv[1]).readline())
+r = {k: r[k] for k in ("backend", "workload", "grid", "provenance", "suite", "host_class")}
+r["suite"]["night"], r["provenance"]["time"] = "2026-10-12", "2026-10-12T05:00:00Z"
+for grid in (r["grid"], "3x1x1x1"):  # of the first there is a record of this night, too
+    print(json.dumps(dict(r, kind="failure", grid=grid, exit=65, where="--grid", message="expected a product of 4",
+                          started=False)))
+PY
+    add "$dir/nights" "$dir/failures"
+    verdict
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^missing' <<< "$output")" -eq 1 ]
+    [[ $output == *"missing  failure test x4 n gpt-5b 3x1x1x1 (host): expected a product of 4; no night of it went well lately"* ]]
+    [[ $output == *"2 series: 0 worse, 1 missing, 1 unchanged  OK"* ]]
+    verdict --missing-fails
+    [ "$status" -eq 1 ]
+    verdict --night 2026-10-11
+    [[ $output != *missing* ]]
+    "$s4d" track report --store "$dir/store" --output "$dir/r.html"
+    grep -q '<strong>No record</strong> of this night. It failed: <q>expected a product of 4</q>' "$dir/r.html"
+    "$s4d" track verdict --store "$dir/store" --format junit | grep -q 'expected a product of 4'
+    "$s4d" track verdict --store "$dir/store" --json > "$dir/json"
+}
+
 @test "verdict: a night without records, an empty store, wrong options" {
     nights nights=20 skip=12
     add
