@@ -13,7 +13,7 @@
 #   NIGHT          its date (today, UTC)
 #   RETRIES        how often the suite goes on after the job has ended (10)
 #   REFERENCES     a file for `track verdict --references`
-#   CALIBRATE      what `scale4d-run calibrate` is given on the first night, for OUT/machine.yaml, which
+#   CALIBRATE      what `scale4d-run calibrate` is given on the first night, for OUT/host-NAME.yaml, which
 #                  is put in front of SUITE-simulated.yaml where that names no machine
 #   SUITE_OPTIONS  more for `scale4d-run nightly`
 # Exit: the suite's status; 1 also where the verdict finds something confirmed.
@@ -81,22 +81,25 @@ run_suite() {
     done
 }
 
-# The machine as it is today, for tomorrow and the day after: simulated records change only when the
-# model does.
+# The machine as it was on the first night: simulated records change only when the model does. Its file
+# is named by that night's host, so that hosts which share a store have series of their own.
+measured=("$out"/host-*.yaml)
+machine=${measured[0]}
+[ -e "$machine" ] || machine=$out/host-$(uname -n | tr -c '[:alnum:]\n' -).yaml
 measure_machine() {
     local arguments
-    [ ! -e "$out/machine.yaml" ] && [ -n "${CALIBRATE-}" ] || return 0
+    [ ! -e "$machine" ] && [ -n "${CALIBRATE-}" ] || return 0
     read -ra arguments <<< "$CALIBRATE"
-    echo "# measuring this machine, once: $out/machine.yaml"
-    started "${launch[@]}" build/scale4d-run calibrate "${arguments[@]}" --output "$out/machine.yaml" \
-        > "$out/machine.txt"
+    echo "# measuring this machine, once: $machine"
+    started "${launch[@]}" build/scale4d-run calibrate "${arguments[@]}" --output "$machine" \
+        > "${machine%.yaml}.txt"
 }
 
 simulate() {
     [ -e "$simulated" ] || return 0
     measure_machine || return
     {
-        grep -q '^machine:' "$simulated" || echo "machine: $out/machine.yaml"
+        grep -q '^machine:' "$simulated" || echo "machine: $machine"
         cat "$simulated"
     } > "$out/$name-simulated.yaml"
     started build/scale4d sweep "$out/$name-simulated.yaml" --again --suite "$name" --night "$night" \
@@ -116,7 +119,7 @@ for file in "$records" "$out/$name-simulated.jsonl"; do
 done
 # What a cause is simulated with: the machine, and models that are files.
 causes=()
-[ ! -s "$out/machine.yaml" ] || causes=(--machine "$out/machine.yaml")
+[ ! -s "$machine" ] || causes=(--machine "$machine")
 while read -r file; do
     [ ! -e "$file" ] || causes+=(--workload "$file")
 done < <(grep -oE 'workload: *[^ ,}]+[.](yaml|json)' "$suite" | sed 's/workload: *//' | sort -u)
