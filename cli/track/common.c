@@ -39,10 +39,24 @@ int s4d_track_series(const struct s4d_series_list *list, const char *text, int *
 
 int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err)
 {
-    if (s4d_date_parse(text, field) == 0)
+    int *day = field;
+    if (strcmp(text, "today") == 0) {
+        const char *epoch = getenv("SOURCE_DATE_EPOCH");
+        long long now_s = epoch ? strtoll(epoch, NULL, 10) : (long long)time(NULL);
+        *day = (int)(now_s / 86400);
         return 0;
-    return s4d_fail(err, S4D_EXIT_USAGE, "", "expected a night as 2026-11-30, got %s",
+    }
+    if (s4d_date_parse(text, day) == 0)
+        return 0;
+    return s4d_fail(err, S4D_EXIT_USAGE, "", "expected a night as 2026-11-30, or today, got %s",
                     s4d_quote(text).text);
+}
+
+void s4d_track_format_night(const void *field, char *text, int size)
+{
+    int day = *(const int *)field;
+    snprintf(text, (size_t)size, "%s",
+             day == S4D_LAST_NIGHT ? "the last of the store" : s4d_date(day).text);
 }
 
 void s4d_track_warn_future(int asked, int judged)

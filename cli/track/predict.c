@@ -22,21 +22,14 @@ struct config {
     struct s4d_replay_options replay;
 };
 
-static void format_night(const void *field, char *text, int size)
-{
-    int day = *(const int *)field;
-    snprintf(text, (size_t)size, "%s",
-             day == S4D_LAST_NIGHT ? "the last of the store" : s4d_date(day).text);
-}
-
 static const struct s4d_option options[] = {
     {.name = "night",
      .argument = "DATE",
      .type = S4D_OPT_PARSE,
      .parse = s4d_track_parse_night,
-     .format = format_night,
+     .format = s4d_track_format_night,
      .offset = offsetof(struct own, night),
-     .help = "which night: YYYY-MM-DD, UTC"},
+     .help = "which night: YYYY-MM-DD, or today (UTC)"},
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct own, json),

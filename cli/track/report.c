@@ -22,13 +22,6 @@ struct config {
     struct s4d_cause_options causes;
 };
 
-static void format_night(const void *field, char *text, int size)
-{
-    int day = *(const int *)field;
-    snprintf(text, (size_t)size, "%s",
-             day == S4D_LAST_NIGHT ? "the last of the store" : s4d_date(day).text);
-}
-
 #define FIELD(name) offsetof(struct own, name)
 static const struct s4d_option options[] = {
     {.name = "output",
@@ -40,9 +33,9 @@ static const struct s4d_option options[] = {
      .argument = "DATE",
      .type = S4D_OPT_PARSE,
      .parse = s4d_track_parse_night,
-     .format = format_night,
+     .format = s4d_track_format_night,
      .offset = FIELD(night),
-     .help = "which night is judged, YYYY-MM-DD"},
+     .help = "which night is judged: YYYY-MM-DD, or today (UTC)"},
     {.name = "references",
      .argument = "FILE",
      .type = S4D_OPT_TEXT,

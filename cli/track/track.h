@@ -25,8 +25,11 @@ extern const struct s4d_option s4d_track_store_option[];
  * in the list. 0, or -1 (exit 65). */
 int s4d_track_series(const struct s4d_series_list *list, const char *text, int *at,
                      struct s4d_error *err);
-/* YYYY-MM-DD, as a day; for struct s4d_option's parse, into an int. */
+/* YYYY-MM-DD, or today (UTC; of SOURCE_DATE_EPOCH where that is set), as a day; for struct
+ * s4d_option's parse, into an int. */
 int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err);
+/* The same option's default, for --help. */
+void s4d_track_format_night(const void *field, char *text, int size);
 /* Says so where the night that was judged is the store's last, and of the future: a record with a
  * wrong date would hide all nights until then. */
 void s4d_track_warn_future(int asked, int judged);

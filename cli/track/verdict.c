@@ -2,16 +2,12 @@
 /* scale4d track verdict: what the night says, and exit 1 on a confirmed regression. */
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "cli/track/cause.h"
 #include "cli/track/track.h"
 #include "plots/format/format.h"
 #include "plots/format/verdict.h"
 #include "plots/track/verdict.h"
-#include "support/quote.h"
 #include "support/record.h"
 
 struct config {
@@ -26,36 +22,13 @@ struct config {
     struct s4d_cause_options causes;
 };
 
-/* A date, or "today" (UTC; of SOURCE_DATE_EPOCH where that is set). */
-static int parse_night(const char *text, void *field, struct s4d_error *err)
-{
-    int *day = field;
-    if (strcmp(text, "today") == 0) {
-        const char *epoch = getenv("SOURCE_DATE_EPOCH");
-        long long now_s = epoch ? strtoll(epoch, NULL, 10) : (long long)time(NULL);
-        *day = (int)(now_s / 86400);
-        return 0;
-    }
-    if (s4d_date_parse(text, day) == 0)
-        return 0;
-    return s4d_fail(err, S4D_EXIT_USAGE, "", "expected YYYY-MM-DD or today, got %s",
-                    s4d_quote(text).text);
-}
-
-static void format_night(const void *field, char *text, int size)
-{
-    int day = *(const int *)field;
-    snprintf(text, (size_t)size, "%s",
-             day == S4D_LAST_NIGHT ? "the last of the store" : s4d_date(day).text);
-}
-
 #define FIELD(name) offsetof(struct own, name)
 static const struct s4d_option options[] = {
     {.name = "night",
      .argument = "DATE",
      .type = S4D_OPT_PARSE,
-     .parse = parse_night,
-     .format = format_night,
+     .parse = s4d_track_parse_night,
+     .format = s4d_track_format_night,
      .offset = FIELD(night),
      .help = "which night is judged: YYYY-MM-DD, or today (UTC); one without records is an error"},
     {.name = "references",
