@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d convert: records in the formats of other programs. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "plots/format/format.h"
 #include "support/file.h"
-#include "support/memory.h"
+#include "support/lines.h"
 
 struct config {
     int to;
@@ -32,35 +29,14 @@ static const struct s4d_option options[] = {
 static const struct s4d_option_group groups[] = {{.title = "Options", .options = options},
                                                  {.options = NULL}};
 
-static int add_line(struct s4d_outcomes *outcomes, const char *line, size_t n, const char *file,
-                    int number, struct s4d_error *err)
-{
-    char where[512];
-    snprintf(where, sizeof where, "%.490s:%d", file, number);
-    return s4d_outcomes_add(outcomes, line, n, where, err);
-}
-
 static int add_file(struct s4d_outcomes *outcomes, const char *file, struct s4d_error *err)
 {
-    bool standard = strcmp(file, "-") == 0;
-    FILE *in = standard ? stdin : fopen(file, "re");
-    char *line = NULL;
-    size_t size = 0;
-    int rc = 0, number = 1;
-    if (!in)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    errno = 0;
-    for (ssize_t n; rc == 0 && (n = s4d_file_line(&line, &size, S4D_FILE_MAX, in)) > 0; number++)
-        rc = add_line(outcomes, line, (size_t)n, standard ? "standard input" : file, number, err);
-    if (rc == 0 && errno == EFBIG)
-        rc = s4d_fail(err, S4D_EXIT_DATA, file,
-                      "expected lines of at most %d MiB, found a longer one", S4D_FILE_MAX >> 20);
-    else if (rc == 0 && ferror(in))
-        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    free(line);
-    if (!standard)
-        fclose(in);
-    return rc;
+    struct s4d_lines lines;
+    int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err), got = 0;
+    while (rc == 0 && (got = s4d_lines_next(&lines, err)) > 0)
+        rc = s4d_outcomes_add(outcomes, lines.line, lines.n, lines.where, err);
+    s4d_lines_close(&lines);
+    return rc ? rc : got;
 }
 
 static int convert(const struct config *config, const struct s4d_texts *files,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "plots/gnuplot.h"
-#include "support/file.h"
+#include "support/lines.h"
 #include "support/memory.h"
 
 const char *const s4d_links_values[] = {"mean", "peak", NULL};
@@ -17,17 +17,6 @@ static const char columns[] = "link\tkind\tclass\tcapacity_Bps\tbytes\tbusy_s\tm
 enum { COLUMNS = 8, TICS = 40, PLACES = 1 << 24 };
 
 /* --- reading ------------------------------------------------------------------------------- */
-
-static int fail_at(const char *file, int line, struct s4d_error *err, const char *text)
-{
-    char where[512];
-    if (line > 0)
-        snprintf(where, sizeof where, "%.480s:%d", file, line);
-    else
-        snprintf(where, sizeof where, "%.480s", file);
-    s4d_fail(err, S4D_EXIT_DATA, where, "%s", text);
-    return s4d_hint(err, "scale4d simulate --links FILE writes such a table");
-}
 
 /* The number at *text, which moves behind its digits. */
 static double leading_number(char **text)
@@ -81,51 +70,49 @@ static const char *read_row(struct s4d_links_table *t, char *line)
     return NULL;
 }
 
-enum { LINE_MOST = 64 << 10 }; /* bytes; the second may be a long command line */
+static const char *read_line(struct s4d_links_table *t, char *line, bool *headed)
+{
+    if (line[0] == '#') {
+        free(t->about);
+        t->about = s4d_strdup(line + 1 + (line[1] == ' '));
+        return NULL;
+    }
+    if (*headed)
+        return read_row(t, line);
+    *headed = true;
+    return strcmp(line, columns) == 0 ? NULL : "expected the head of a table of links";
+}
 
-int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struct s4d_error *err)
+static int read_lines(struct s4d_links_table *t, struct s4d_lines *in, struct s4d_error *err)
+{
+    bool headed = false;
+    int got;
+    while ((got = s4d_lines_next(in, err)) > 0) {
+        const char *wrong = read_line(t, in->line, &headed);
+        if (wrong)
+            return s4d_fail(err, S4D_EXIT_DATA, in->where, "%s", wrong);
+    }
+    if (got == 0 && t->n == 0)
+        return s4d_fail(err, S4D_EXIT_DATA, in->name, "holds no link");
+    return got;
+}
+
+int s4d_links_parse(struct s4d_links_table *t, struct s4d_lines *in, struct s4d_error *err)
 {
     *t = (struct s4d_links_table){.about = s4d_strdup("")};
-    char *line = NULL;
-    size_t size = 0;
-    bool headed = false;
-    const char *wrong = NULL;
-    int at = 0;
-    errno = 0;
-    for (ssize_t n; !wrong && (n = s4d_file_line(&line, &size, LINE_MOST, in)) >= 0;) {
-        at++;
-        if (n > 0 && line[n - 1] == '\n')
-            line[--n] = '\0';
-        if (strlen(line) != (size_t)n) {
-            wrong = "holds a zero byte";
-        } else if (line[0] == '#') {
-            free(t->about);
-            t->about = s4d_strdup(line + 1 + (line[1] == ' '));
-        } else if (headed) {
-            wrong = read_row(t, line);
-        } else {
-            headed = true;
-            wrong = strcmp(line, columns) == 0 ? NULL : "expected the head of a table of links";
-        }
-    }
-    if (!wrong && errno == EFBIG)
-        wrong = "expected lines of at most 64 KiB, found a longer one";
-    else if (!wrong && ferror(in))
-        wrong = strerror(errno);
-    if (!wrong && t->n == 0)
-        wrong = "holds no link";
-    free(line);
-    return wrong ? fail_at(file, at, err, wrong) : 0;
+    if (read_lines(t, in, err) == 0)
+        return 0;
+    return s4d_hint(err, "scale4d simulate --links FILE writes such a table");
 }
 
 int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error *err)
 {
-    FILE *in = fopen(file, "r");
+    struct s4d_lines lines;
     *t = (struct s4d_links_table){0};
-    if (!in)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    int rc = s4d_links_parse(t, in, file, err);
-    fclose(in);
+    int rc = s4d_lines_open(&lines, file, S4D_LINKS_LINE_MAX, err);
+    if (rc == 0)
+        rc = s4d_links_parse(t, &lines, err);
+    s4d_lines_close(&lines);
     return rc;
 }
 

@@ -10,6 +10,9 @@
 #include <stdio.h>
 
 #include "support/error.h"
+#include "support/lines.h"
+
+enum { S4D_LINKS_LINE_MAX = 64 << 10 }; /* bytes; the second line may be a long command line */
 
 struct s4d_links_row {
     char *link, *kind, *sort, *part; /* "n12.nic3.out", "nic-out", "n", "nic3.out" */
@@ -26,8 +29,8 @@ struct s4d_links_table {
 /* 0, or -1 (exit 65) with file:line: no such file, other columns, a number that is none or cannot
  * be. Free with s4d_links_free, also after a failure. */
 int s4d_links_read(struct s4d_links_table *t, const char *file, struct s4d_error *err);
-/* The same of an open file; `file` for messages. */
-int s4d_links_parse(struct s4d_links_table *t, FILE *in, const char *file, struct s4d_error *err);
+/* The same of lines that are open. */
+int s4d_links_parse(struct s4d_links_table *t, struct s4d_lines *in, struct s4d_error *err);
 void s4d_links_free(struct s4d_links_table *t);
 
 /* One line a kind of links, in the order of the file: how many, how many of them are used, bytes,

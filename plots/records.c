@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/file.h"
+#include "support/lines.h"
 #include "support/memory.h"
 #include "support/record.h"
 
@@ -21,48 +22,33 @@
 static int read_lines(struct s4d_records *records, const char *file, bool whole,
                       struct s4d_error *err)
 {
-    FILE *in = fopen(file, "r");
-    if (in == NULL && errno == ENOENT)
-        return 0;
-    if (in == NULL)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    char *line = NULL;
-    size_t size = 0;
-    int rc = 0, number = 1;
-    errno = 0;
-    for (ssize_t n; rc == 0 && (n = s4d_file_line(&line, &size, S4D_FILE_MAX, in)) > 0; number++) {
-        json_error_t why;
-        if (line[n - 1] != '\n' && line[0] == '{' && !whole)
+    struct s4d_lines lines;
+    int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err), got;
+    while (rc == 0 && (got = s4d_lines_next(&lines, err)) != 0) {
+        if (!whole && !lines.ended && lines.line[0] == '{')
             break; /* being written when a run ended */
-        json_t *record = json_loadb(line, (size_t)n, JSON_REJECT_DUPLICATES, &why);
-        if (!json_is_object(record)) {
-            char where[512];
-            snprintf(where, sizeof where, "%.490s:%d", file, number);
-            json_decref(record);
-            rc = s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line");
-            break;
+        json_t *record =
+            got > 0 ? json_loadb(lines.line, lines.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        if (json_is_object(record)) {
+            s4d_push(records->v, records->n, records->cap, record);
+            continue;
         }
-        s4d_push(records->v, records->n, records->cap, record);
+        json_decref(record);
+        rc = got < 0 ? -1
+                     : s4d_fail(err, S4D_EXIT_DATA, lines.where,
+                                "expected a record, one JSON object a line");
     }
-    if (rc == 0 && errno == EFBIG)
-        rc = s4d_fail(err, S4D_EXIT_DATA, file,
-                      "expected lines of at most %d MiB, found a longer one", S4D_FILE_MAX >> 20);
-    else if (rc == 0 && ferror(in))
-        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    free(line);
-    fclose(in);
+    s4d_lines_close(&lines);
     return rc;
 }
 
 int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
 {
-    return read_lines(records, file, false, err);
+    return access(file, F_OK) != 0 && errno == ENOENT ? 0 : read_lines(records, file, false, err);
 }
 
 int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err)
 {
-    if (access(file, R_OK) != 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
     return read_lines(records, file, true, err);
 }
 

@@ -15,8 +15,8 @@ struct s4d_records {
 /* Reads a file; one that is not there has no records. A last line that begins as one and has no
  * newline was being written when a run ended, and is dropped. 0, or -1 (exit 65) with file:line. */
 int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err);
-/* The same of a file that the user named: one that is not there is an error (exit 65), and a last
- * line counts without its newline, too. */
+/* The same of a file that the user named, "-" of standard input: one that is not there is an error
+ * (exit 65), and a last line counts without its newline, too. */
 int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err);
 /* Replaces the file by these records, at once or not at all. 0, or -1 (exit 74). */
 int s4d_records_write(const struct s4d_records *records, const char *file, struct s4d_error *err);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/file.h"
+#include "support/lines.h"
 #include "support/memory.h"
 
 const char *const s4d_gemm_tuning_names[S4D_TUNINGS + 1] = {
@@ -75,7 +77,7 @@ static bool parse(const char *text, struct s4d_gemm_choice *c)
                    &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &s->transpose_a, &s->transpose_b,
                    &s->accumulate, &s->tf32, type, d_type, variant, &c->t_s[0], &c->t_s[1],
                    &c->t_s[2], &c->t_s[3], &more);
-    bool good = n == 18 && more == '\n';
+    bool good = n == 17;
     for (int i = 0; i < 6 && good; i++) {
         size[i] = v[i];
         good = v[i] > 0;
@@ -106,22 +108,18 @@ static const char *own(const char *line, const char *device, const char *library
 
 enum { COLUMNS = 19 };
 
-/* Whether a line, of `n` bytes, is one of a file like this, of whatever device: a comment, nothing,
- * or columns. The last may have lost its end. */
-static bool is_line(const char *line, ssize_t n)
+/* Whether a line is one of a file like this, of whatever device: a comment, nothing, or columns.
+ * The last may have lost its end. */
+static bool is_line(const struct s4d_lines *lines)
 {
     int tabs = 0;
-    if (strlen(line) != (size_t)n)
-        return false;
-    for (const char *c = line; *c; c++)
+    for (const char *c = lines->line; *c; c++)
         tabs += *c == '\t';
-    return line[0] == '#' || line[0] == '\n' || tabs == COLUMNS - 1 || line[n - 1] != '\n';
+    return lines->line[0] == '#' || !lines->line[0] || tabs == COLUMNS - 1 || !lines->ended;
 }
 
-static int wrong_line(const char *file, int number, struct s4d_error *err)
+static int wrong_line(const char *where, struct s4d_error *err)
 {
-    char where[400];
-    snprintf(where, sizeof where, "%.380s:%d", file, number);
     s4d_fail(err, S4D_EXIT_DATA, where, "expected %d columns: %.200s", COLUMNS, header + 2);
     if (err)
         err->text[strcspn(err->text, "\n")] = '\0';
@@ -131,28 +129,20 @@ static int wrong_line(const char *file, int number, struct s4d_error *err)
 int s4d_gemm_choices_read(struct s4d_gemm_choices *choices, const char *file, const char *device,
                           const char *library, struct s4d_error *err)
 {
-    FILE *f = fopen(file, "re");
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
-    int rc = 0;
-    if (!f && errno == ENOENT)
+    struct s4d_lines lines;
+    if (access(file, F_OK) != 0 && errno == ENOENT)
         return 0;
-    if (!f)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    for (int number = 1; !rc && (n = getline(&line, &room, f)) > 0; number++) {
+    int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err), got = 0;
+    while (!rc && (got = s4d_lines_next(&lines, err)) > 0) {
         struct s4d_gemm_choice c;
-        const char *rest = own(line, device, library);
-        if (!is_line(line, n) || (rest && !parse(rest, &c)))
-            rc = wrong_line(file, number, err);
+        const char *rest = own(lines.line, device, library);
+        if (!is_line(&lines) || (rest && !(lines.ended && parse(rest, &c))))
+            rc = wrong_line(lines.where, err);
         else if (rest)
             s4d_push(choices->v, choices->n, choices->cap, c);
     }
-    if (!rc && ferror(f))
-        rc = s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    free(line);
-    fclose(f);
-    return rc;
+    s4d_lines_close(&lines);
+    return rc ? rc : got;
 }
 
 static void write_choice(FILE *out, const struct s4d_gemm_choice *c, const char *device,
@@ -172,15 +162,12 @@ static void write_choice(FILE *out, const struct s4d_gemm_choice *c, const char 
 /* Lines of other devices and libraries. */
 static void copy_others(FILE *out, const char *file, const char *device, const char *library)
 {
-    FILE *old = fopen(file, "r");
-    char *line = NULL;
-    size_t room = 0;
-    while (old && getline(&line, &room, old) > 0)
-        if (line[0] != '#' && strchr(line, '\n') && !own(line, device, library))
-            fputs(line, out);
-    free(line);
-    if (old)
-        fclose(old);
+    struct s4d_lines old;
+    if (s4d_lines_open(&old, file, S4D_FILE_MAX, NULL) == 0)
+        while (s4d_lines_next(&old, NULL) > 0)
+            if (old.line[0] != '#' && old.ended && !own(old.line, device, library))
+                fprintf(out, "%s\n", old.line);
+    s4d_lines_close(&old);
 }
 
 /* The folders above a file. What fails is told when the file is opened. */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/file.h"
+#include "support/lines.h"
 #include "support/memory.h"
 
 enum { MOST_LINE = 64 << 20 };
@@ -21,17 +21,16 @@ static int cannot(const char *file, struct s4d_error *err)
     return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
 }
 
-static int read_line(struct s4d_suite_log *log, const char *line, int number, struct s4d_error *err)
+static int read_line(struct s4d_suite_log *log, const struct s4d_lines *lines,
+                     struct s4d_error *err)
 {
-    char where[512];
     json_error_t why;
-    json_t *record = json_loads(line, 0, &why);
+    json_t *record = json_loadb(lines->line, lines->n, 0, &why);
     if (json_is_object(record)) {
         json_array_append_new(log->records, record);
         return 0;
     }
-    snprintf(where, sizeof where, "%.400s:%d", log->file, number);
-    s4d_fail(err, S4D_EXIT_DATA, where, "expected a record, one JSON object a line: %s",
+    s4d_fail(err, S4D_EXIT_DATA, lines->where, "expected a record, one JSON object a line: %s",
              record ? "found another value" : why.text);
     json_decref(record);
     return s4d_hint(err, "remove the line, or write another file with --output");
@@ -39,41 +38,32 @@ static int read_line(struct s4d_suite_log *log, const char *line, int number, st
 
 /* The last line, without its end: half of a record that a run was writing when it was killed goes,
  * and a whole one gets its end. What was never a record is somebody's: -1, nothing is cut. */
-static int end_line(struct s4d_suite_log *log, const char *line, size_t n, int number,
-                    struct s4d_error *err)
+static int end_line(struct s4d_suite_log *log, const struct s4d_lines *lines, struct s4d_error *err)
 {
     off_t end = lseek(log->fd, 0, SEEK_END);
-    json_t *record = json_loadb(line, n, 0, NULL);
+    json_t *record = json_loadb(lines->line, lines->n, 0, NULL);
     bool whole = json_is_object(record);
     json_decref(record);
-    if (!whole && line[0] != '{')
-        return read_line(log, line, number, err);
+    if (!whole && lines->line[0] != '{')
+        return read_line(log, lines, err);
     if (whole)
-        return write(log->fd, "\n", 1) == 1 ? read_line(log, line, number, err)
-                                            : cannot(log->file, err);
-    return ftruncate(log->fd, end - (off_t)n) != 0 ? cannot(log->file, err) : 0;
+        return write(log->fd, "\n", 1) == 1 ? read_line(log, lines, err) : cannot(log->file, err);
+    return ftruncate(log->fd, end - (off_t)lines->n) != 0 ? cannot(log->file, err) : 0;
 }
 
 static int read_records(struct s4d_suite_log *log, struct s4d_error *err)
 {
-    char *line = NULL;
-    size_t cap = 0;
-    int rc = 0, number = 0;
-    ssize_t n;
-    FILE *in = fopen(log->file, "re");
-    if (!in)
-        return cannot(log->file, err);
-    while (!rc && (n = s4d_file_line(&line, &cap, MOST_LINE, in)) > 0) {
-        number++;
-        if (line[n - 1] != '\n')
-            rc = end_line(log, line, (size_t)n, number, err);
-        else if (line[strspn(line, " \t\r\n")] != '\0')
-            rc = read_line(log, line, number, err);
+    struct s4d_lines lines;
+    int rc = s4d_lines_open(&lines, log->file, MOST_LINE, err), got;
+    while (rc == 0 && (got = s4d_lines_next(&lines, err)) != 0) {
+        if (!lines.broken && !lines.ended)
+            rc = end_line(log, &lines, err);
+        else if (got < 0)
+            rc = -1;
+        else if (lines.line[strspn(lines.line, " \t\r")])
+            rc = read_line(log, &lines, err);
     }
-    if (!rc && ferror(in))
-        rc = cannot(log->file, err);
-    free(line);
-    fclose(in);
+    s4d_lines_close(&lines);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/file.h"
+#include "support/lines.h"
 
 enum { FIELDS = 32 };
 
@@ -62,41 +63,29 @@ static int one(char *line, int columns, s4d_csv_row row, void *context, const ch
     return row(context, field, where, err);
 }
 
-static int lines(char *text, const char *file, const char *header, s4d_csv_row row, void *context,
-                 struct s4d_error *err)
+static int read_lines(struct s4d_lines *lines, const char *header, s4d_csv_row row, void *context,
+                      struct s4d_error *err)
 {
-    int number = 0;
-    for (char *next, *line = text; *line != '\0'; line = next) {
-        char *end = line + strcspn(line, "\n");
-        next = *end == '\0' ? end : end + 1;
-        if (end > line && end[-1] == '\r')
-            end--;
-        *end = '\0';
-        number++;
-        char where[512];
-        snprintf(where, sizeof where, "%s:%d", file, number);
-        if (number == 1) {
-            if (strcmp(line, header) != 0)
-                return s4d_fail(err, S4D_EXIT_DATA, where, "expected the header %s", header);
-            continue;
-        }
-        if (*line != '\0' && *line != '#' &&
-            one(line, columns_of(header), row, context, where, err))
+    int got, columns = columns_of(header);
+    while ((got = s4d_lines_next(lines, err)) > 0) {
+        if (lines->number == 1 && strcmp(lines->line, header) != 0)
+            return s4d_fail(err, S4D_EXIT_DATA, lines->where, "expected the header %s", header);
+        if (lines->number > 1 && lines->line[0] && lines->line[0] != '#' &&
+            one(lines->line, columns, row, context, lines->where, err))
             return -1;
     }
-    if (number == 0)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "the file is empty");
-    return 0;
+    if (got == 0 && lines->number == 0)
+        return s4d_fail(err, S4D_EXIT_DATA, lines->name, "the file is empty");
+    return got;
 }
 
 int s4d_csv_read(const char *file, const char *header, s4d_csv_row row, void *context,
                  struct s4d_error *err)
 {
-    char *text;
-    size_t n;
-    if (s4d_file_read(file, &text, &n, err))
-        return -1;
-    int rc = lines(text, file, header, row, context, err);
-    free(text);
+    struct s4d_lines lines;
+    int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err);
+    if (rc == 0)
+        rc = read_lines(&lines, header, row, context, err);
+    s4d_lines_close(&lines);
     return rc;
 }

@@ -121,24 +121,6 @@ int s4d_outputs_check(const struct s4d_output *v, int n, struct s4d_error *err)
     return 0;
 }
 
-ssize_t s4d_file_line(char **line, size_t *cap, size_t most, FILE *in)
-{
-    size_t n = 0;
-    for (int c = 0; c != '\n' && (c = getc_unlocked(in)) != EOF;) {
-        if (n == most) {
-            errno = EFBIG;
-            return -1;
-        }
-        if (n + 2 > *cap) {
-            *cap = *cap ? 2 * *cap : 256;
-            *line = s4d_realloc(*line, *cap);
-        }
-        (*line)[n++] = (char)c;
-        (*line)[n] = '\0';
-    }
-    return n > 0 ? (ssize_t)n : -1;
-}
-
 enum { BLOCKS = 256, BLOCK = 4096 };
 
 int s4d_file_fingerprint(const char *file, uint64_t *fingerprint, struct s4d_error *err)

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <sys/types.h> /* for: ssize_t */
 
 #include "support/error.h"
 
@@ -30,9 +28,6 @@ struct s4d_output {
 /* Asked before the work that they will hold: each is writable, and none over another. 0, or -1
  * (exit 74; 64: two are one file). */
 int s4d_outputs_check(const struct s4d_output *v, int n, struct s4d_error *err);
-
-/* getline, but a line of at most `most` bytes: of one with more -1, with errno EFBIG. */
-ssize_t s4d_file_line(char **line, size_t *cap, size_t most, FILE *in);
 
 /* A number that tells files apart without reading all of a large one: of the size and of 256 blocks
  * of 4 KiB spread over the file evenly, the first and the last included (so of every byte up to 1

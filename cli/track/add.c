@@ -2,17 +2,15 @@
 /* scale4d track add: records into the store. Lines that are wrong are named and left out; the
  * others are added, because a night's other experiments are no worse for it. What is printed as
  * added is on the disk. */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "cli/track/track.h"
 #include "support/file.h"
-#include "support/memory.h"
+#include "support/lines.h"
 
 enum {
     SHOWN = 20,    /* wrong lines of a file */
@@ -44,45 +42,40 @@ static void look_at_clock(struct adding *a, const char *where)
         snprintf(a->ahead_where, sizeof a->ahead_where, "%s", where);
 }
 
-static int add_line(struct adding *a, const char *line, size_t n, const char *where,
-                    struct s4d_error *err)
+static void wrong(struct adding *a, const struct s4d_error *err)
+{
+    if (++a->wrong <= SHOWN)
+        s4d_error_print(err);
+}
+
+static int add_line(struct adding *a, const struct s4d_lines *lines, struct s4d_error *err)
 {
     bool is_new;
-    if (s4d_store_add(a->store, line, n, where, &is_new, err) == 0) {
+    if (s4d_store_add(a->store, lines->line, lines->n, lines->where, &is_new, err) == 0) {
         *(is_new ? &a->fresh : &a->known) += 1;
         if (is_new)
-            look_at_clock(a, where);
+            look_at_clock(a, lines->where);
         return 0;
     }
     if (!s4d_store_refused(a->store))
         return -1;
-    if (++a->wrong <= SHOWN)
-        s4d_error_print(err);
+    wrong(a, err);
     return 0;
 }
 
-static int add_lines(struct adding *a, FILE *in, struct s4d_error *err)
+static int add_lines(struct adding *a, struct s4d_lines *lines, struct s4d_error *err)
 {
-    char *line = NULL, where[512];
-    size_t size = 0;
-    int rc = 0;
-    errno = 0;
-    for (int64_t number = 1; rc == 0; number++) {
-        ssize_t n = s4d_file_line(&line, &size, S4D_FILE_MAX, in);
-        if (n <= 0)
-            break;
-        snprintf(where, sizeof where, "%.480s:%" PRId64, a->name, number);
-        if (strspn(line, " \t\r\n") < (size_t)n)
-            rc = add_line(a, line, (size_t)n, where, err);
-        if (rc == 0 && number % BATCH == 0 && (rc = s4d_store_commit(a->store, err)) == 0)
+    int rc = 0, got;
+    while (rc == 0 && (got = s4d_lines_next(lines, err)) != 0) {
+        if (lines->broken)
+            return -1;
+        if (got < 0)
+            wrong(a, err);
+        else if (lines->line[strspn(lines->line, " \t\r")])
+            rc = add_line(a, lines, err);
+        if (rc == 0 && lines->number % BATCH == 0 && (rc = s4d_store_commit(a->store, err)) == 0)
             rc = s4d_store_begin(a->store, err);
     }
-    if (rc == 0 && errno == EFBIG)
-        rc = s4d_fail(err, S4D_EXIT_DATA, a->name,
-                      "expected lines of at most %d MiB, found a longer one", S4D_FILE_MAX >> 20);
-    else if (rc == 0 && ferror(in))
-        rc = s4d_fail(err, S4D_EXIT_DATA, a->name, "cannot be read: %s", strerror(errno));
-    free(line);
     return rc;
 }
 
@@ -106,21 +99,19 @@ static void report(const struct adding *a)
 
 static int add_file(struct s4d_store *store, const char *file, bool *wrong, struct s4d_error *err)
 {
-    bool standard = strcmp(file, "-") == 0;
-    struct adding a = {.store = store, .name = standard ? "standard input" : file};
-    FILE *in = standard ? stdin : fopen(file, "r");
-    if (!in)
-        return s4d_fail(err, S4D_EXIT_DATA, file, "cannot be read: %s", strerror(errno));
-    int rc = s4d_store_begin(store, err);
+    struct s4d_lines lines;
+    int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err);
+    struct adding a = {.store = store, .name = lines.name};
     if (rc == 0)
-        rc = add_lines(&a, in, err);
+        rc = s4d_store_begin(store, err);
+    if (rc == 0)
+        rc = add_lines(&a, &lines, err);
     if (rc == 0)
         rc = s4d_store_commit(store, err);
     if (rc == 0)
         report(&a);
     *wrong |= a.wrong > 0;
-    if (!standard)
-        fclose(in);
+    s4d_lines_close(&lines);
     return rc;
 }
 

@@ -15,6 +15,8 @@
 
 #include "plots/format/format.h"
 #include "plots/track/metrics.h"
+#include "support/file.h"
+#include "support/lines.h"
 #include "support/memory.h"
 #include "support/units.h"
 
@@ -223,17 +225,12 @@ static int make_folders(char *path, struct s4d_error *err)
 /* Whether the file is there with this header; with another it is put aside. 1, 0; -1 with *err. */
 static int has_header(const char *file, const char *header, struct s4d_error *err)
 {
-    FILE *in = fopen(file, "re");
-    char *first = NULL;
-    size_t size = 0;
-    if (!in)
+    struct s4d_lines in;
+    if (access(file, F_OK) != 0)
         return errno == ENOENT ? 0 : fail(file, err);
-    ssize_t n = getline(&first, &size, in);
-    fclose(in);
-    if (n > 0 && first[n - 1] == '\n')
-        first[n - 1] = '\0';
-    int same = n > 0 && strcmp(first, header) == 0;
-    free(first);
+    bool same = s4d_lines_open(&in, file, S4D_FILE_MAX, NULL) == 0 &&
+                s4d_lines_next(&in, NULL) > 0 && strcmp(in.line, header) == 0;
+    s4d_lines_close(&in);
     if (same)
         return 1;
     for (int i = 0;; i++) {

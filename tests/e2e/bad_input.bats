@@ -328,3 +328,25 @@ END
     head -c 300 "$dir/r" > "$dir/half"
     refuses 65 "half:1" "one JSON object a line" -- compare "$dir/r" "$dir/half"
 }
+@test "lines of records: CRLF, zero bytes, a folder, standard input, the same to every reader" {
+    export SCALE4D_STORE=$dir/store
+    "$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus 4 --grid 2x2x1x1 --global-batch 4 --json > "$dir/r"
+    sed 's/$/\r/' "$dir/r" > "$dir/crlf"
+    "$s4d" compare "$dir/r" "$dir/crlf" | grep -q '1 compared'
+    "$s4d" compare - "$dir/crlf" < "$dir/r" | grep -q '1 compared'
+    [ "$("$s4d" convert "$dir/crlf" --to summary)" = "$("$s4d" convert "$dir/r" --to summary)" ]
+    "$s4d" track add "$dir/crlf" | grep -q '1 added'
+    "$s4d" track export | cmp - "$dir/r"
+    { cat "$dir/r"; printf 'a\0b\n'; cat "$dir/r"; } > "$dir/zero"
+    for command in "compare $dir/r $dir/zero" "convert $dir/zero --to junit"; do
+        refuses 65 "$dir/zero:2" "zero byte" -- $command
+    done
+    status=0
+    "$s4d" track add "$dir/zero" > "$dir/out" 2> "$dir/err" || status=$? # the other two are read
+    [ "$status" -eq 65 ]
+    grep -qF "$dir/zero:2: the line holds a zero byte" "$dir/err"
+    grep -qF '0 added, 2 there already, 1 wrong' "$dir/out"
+    for command in "compare $dir/r $dir" "convert $dir --to junit" "track add $dir" "links $dir"; do
+        refuses 65 "$dir: expected a file, found a folder" -- $command
+    done
+}

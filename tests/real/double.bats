@@ -56,7 +56,7 @@ fails() {
     mkdir "$dir/folder"
     fails none 65 "rank 0 (" "$dir/text:1: expected 19 columns: device" "hint: " "${full[@]}" "$dir/text"
     fails none 65 "$dir/noise:1: expected 19 columns" "${cached[@]}" "$dir/noise"
-    fails none 65 "rank 0 (" "$dir/folder: cannot be read: Is a directory" "${cached[@]}" "$dir/folder"
+    fails none 65 "rank 0 (" "$dir/folder: expected a file, found a folder" "${cached[@]}" "$dir/folder"
     # Before anything is timed: no product fails that never comes.
     fails product:1:0 74 "rank 0 (" "/proc/none/cache: cannot be written: " "${full[@]}" /proc/none/cache
     fails none 0 "${full[@]}" "$dir/cache"

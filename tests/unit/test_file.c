@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fingerprints of files, outputs, lines. */
-#include <errno.h>
+/* Fingerprints of files, outputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,33 +104,6 @@ static void test_outputs(void **state)
     free(none);
 }
 
-static void test_lines(void **state)
-{
-    (void)state;
-    FILE *f = fopen(file, "w");
-    assert_non_null(f);
-    fputs("one\n\n12345\nlast", f);
-    fclose(f);
-    f = fopen(file, "r");
-    assert_non_null(f);
-    char *line = NULL;
-    size_t cap = 0;
-    static const char *const expected[] = {"one\n", "\n", "12345\n", "last"};
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(s4d_file_line(&line, &cap, 6, f), strlen(expected[i]));
-        assert_string_equal(line, expected[i]);
-    }
-    assert_int_equal(s4d_file_line(&line, &cap, 6, f), -1);
-    rewind(f);
-    assert_int_equal(s4d_file_line(&line, &cap, 5, f), 4);
-    assert_int_equal(s4d_file_line(&line, &cap, 5, f), 1);
-    errno = 0;
-    assert_int_equal(s4d_file_line(&line, &cap, 5, f), -1);
-    assert_int_equal(errno, EFBIG);
-    fclose(f);
-    free(line);
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -145,7 +117,6 @@ int main(void)
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
