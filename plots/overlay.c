@@ -163,6 +163,12 @@ void s4d_overlay_free(struct s4d_overlay *o)
     *o = (struct s4d_overlay){.n = 0};
 }
 
+/* A loop over no words would read the file once nevertheless, and warn that it holds nothing. */
+static const char lines[] =
+    "added_lines(y) = words(added) == 0 ? '' : 'for [i=1:words(added)] data "
+    "using 3:(is_added(i) ? '.y.' : NaN) with linespoints linecolor rgb \"#cc79a7\" linewidth 2 "
+    "dashtype i pointtype 4 + i title added_title(i),'";
+
 char *s4d_overlay_gnuplot(const struct s4d_overlay *o)
 {
     char *out_text = NULL;
@@ -191,8 +197,8 @@ char *s4d_overlay_gnuplot(const struct s4d_overlay *o)
             "'; added_gpus_min = %.17g; added_gpus_max = %.17g; added_pflops_min = %.17g; "
             "added_pflops_max = %.17g; min(a, b) = a < b ? a : b; max(a, b) = a > b ? a : b; "
             "added_title(i) = substr(word(added, i), 2, -1); "
-            "is_added(i) = strcol(1) eq word(added, i)",
-            least[0], most[0], least[1], most[1]);
+            "is_added(i) = strcol(1) eq word(added, i); %s",
+            least[0], most[0], least[1], most[1], lines);
     fclose(out);
     return out_text;
 }

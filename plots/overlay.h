@@ -33,9 +33,9 @@ void s4d_overlay_free(struct s4d_overlay *o);
 
 /* gnuplot statements for plot.gp, also of an overlay without records: added (the series, as words),
  * added_title(i) of word i, added_gpus (words), the extents added_gpus_min, added_gpus_max,
- * added_pflops_min and added_pflops_max (1e99, -1e99: none), and min(a, b), max(a, b). Caller
- * frees.
- */
+ * added_pflops_min and added_pflops_max (1e99, -1e99: none), min(a, b), max(a, b), and
+ * added_lines("column(4)"), the part of a plot command that draws that column of them against GPUs,
+ * for a macro: own = added_lines("column(4)"), plot ..., @own ... Caller frees. */
 char *s4d_overlay_gnuplot(const struct s4d_overlay *o);
 
 #endif

@@ -21,6 +21,7 @@ verified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) 
 # Of Frontier every published number was seen or is derived: no unverified ones to draw.
 unverified(name, y) = strcol(8) eq name && strcol(1) eq "published" && strcol(12) eq "unverified" ? y : NaN
 what = "advertised measured"
+own = added_lines("column(4 + panel)")
 
 do for [panel = 1:2] {
     if (panel == 1) {
@@ -37,8 +38,7 @@ do for [panel = 1:2] {
              linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
          for [i=1:3:2] data using 3:(unverified(word(machines, i), column(4 + panel))) with points \
              linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
-         for [i=1:words(added)] data using 3:(is_added(i) ? column(4 + panel) : NaN) with linespoints \
-             linecolor rgb "#cc79a7" linewidth 2 dashtype i pointtype 4 + i title added_title(i), \
+         @own \
          NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
          NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
 }

@@ -30,6 +30,7 @@ do for [i=1:2] {
     first_s[i] = STATS_min
 }
 ideal(i, gpus) = gpus >= first_gpus[i] && gpus <= 8192 ? first_s[i] * first_gpus[i] / gpus : NaN
+own = added_lines("in(column(11))")
 
 do for [panel = 1:2] {
     in(y) = panel == 1 ? y : days(y)
@@ -53,8 +54,7 @@ do for [panel = 1:2] {
              linecolor rgb variable pointtype 9 pointsize 1.5 notitle, \
          data using 3:(in(unverified(column(11)))):(painted(strcol(2))) with points \
              linecolor rgb variable pointtype 8 pointsize 1.5 notitle, \
-         for [i=1:words(added)] data using 3:(in(is_added(i) ? column(11) : NaN)) with linespoints \
-             linecolor rgb "#cc79a7" linewidth 2 dashtype i pointtype 4 + i title added_title(i), \
+         @own \
          NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
          NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
 }

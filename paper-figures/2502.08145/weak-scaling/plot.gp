@@ -23,6 +23,7 @@ set key right bottom reverse Left samplen 2
 set ylabel "sustained PFLOP/s"
 set logscale y
 set yrange [min(20, 0.7 * added_pflops_min):max(4000, 1.4 * added_pflops_max)]
+own = added_lines("column(4)")
 plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(4))) with lines \
          linecolor rgb colour[i] dashtype 2 title word(titles, i).", all overlaps", \
      for [i=1:3] data using 3:(of(word(machines, i), "axonn-sc24", column(4))) with lines \
@@ -31,8 +32,7 @@ plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(4))) 
          linecolor rgb colour[i] pointtype 9 pointsize 1.3 notitle, \
      for [i=1:3:2] data using 3:(unverified(word(machines, i), column(4))) with points \
          linecolor rgb colour[i] pointtype 8 pointsize 1.3 notitle, \
-     for [i=1:words(added)] data using 3:(is_added(i) ? column(4) : NaN) with linespoints \
-         linecolor rgb "#cc79a7" linewidth 2 dashtype i pointtype 4 + i title added_title(i), \
+     @own \
      NaN with points linecolor rgb "#000000" pointtype 9 pointsize 1.3 title "published", \
      NaN with points linecolor rgb "#000000" pointtype 8 pointsize 1.3 title "published, unverified"
 
@@ -42,12 +42,12 @@ unset logscale y
 set key off
 set yrange [0:130]
 set ylabel "FLOP/s a device, % of the machine's smallest point"
+own = added_lines("column(7)")
 plot for [i=1:3] data using 3:(of(word(machines, i), "overlap-all", column(7))) with lines \
          linecolor rgb colour[i] dashtype 2, \
      for [i=1:3] data using 3:(of(word(machines, i), "axonn-sc24", column(7))) with lines \
          linecolor rgb colour[i] linewidth 2, \
-     for [i=1:words(added)] data using 3:(is_added(i) ? column(7) : NaN) with linespoints \
-         linecolor rgb "#cc79a7" linewidth 2 dashtype i pointtype 4 + i, \
+     @own \
      data using 3:(verified("frontier", column(7))) with points \
          linecolor rgb colour[2] pointtype 9 pointsize 1.3, \
      for [i=1:3:2] data using 3:(published(word(machines, i), column(7))) with points \
