@@ -168,6 +168,13 @@ may() {
     done
 }
 
+# A figure's folder, and one of tests, has no row of its own.
+@test "the README's table names every folder, and none that is not there" {
+    files | grep '^[a-z].*/' | awk -F/ '{ print $1 "/" } NF > 2 && $1 !~ /^(paper-figures|tests)$/ { print $1 "/" $2 "/" }' |
+        sort -u > "$BATS_TEST_TMPDIR/there"
+    sed -n '/^## Where things are/,/^Includes go/p' README.md | grep '^| `' | grep -oE '`[a-z/-]+/`' |
+        tr -d '`' | sort -u | diff - "$BATS_TEST_TMPDIR/there"
+}
 @test "every published figure's folder is complete" {
     for d in paper-figures/*/*/; do
         for f in README.md experiment.yaml published.csv plot.gp expected.tsv; do
