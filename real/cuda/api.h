@@ -2,7 +2,7 @@
 /* The calls of NVIDIA's libraries that this folder makes, each through one of the macros below; no
  * other file of the project makes any.
  *
- *   CUDA runtime (13; with 12 it was not compiled)
+ *   CUDA runtime (12.4 and later)
  *     cudaGetDeviceCount cudaSetDevice cudaGetDevice cudaGetDeviceProperties
  *     cudaDeviceGetPCIBusId cudaDriverGetVersion cudaRuntimeGetVersion
  *     cudaMemGetInfo cudaDeviceGetStreamPriorityRange
@@ -29,6 +29,11 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+/* nccl.h up to 2.23 has ncclBfloat16 only where cuda_bf16.h has said so, which it does in C++
+ * alone; the library has it. */
+#ifndef __CUDA_BF16_TYPES_EXIST__
+#define __CUDA_BF16_TYPES_EXIST__
+#endif
 #include <nccl.h>
 
 #include "support/error.h"

@@ -3,8 +3,7 @@
 #ifndef S4D_TESTS_DOUBLE_NCCL_H
 #define S4D_TESTS_DOUBLE_NCCL_H
 
-#include <nccl.h>
-
+#include "real/cuda/api.h"
 #include "tests/double/double.h"
 
 struct ncclComm {
