@@ -232,7 +232,8 @@ void s4d_machine_free(struct s4d_machine *m);
 
 /* Every resolved value with its tag and source, one a line. */
 void s4d_machine_print(const struct s4d_machine *m, FILE *out);
-/* The machine as a file that s4d_machine_load accepts and that says the same (to 9 digits). */
+/* The machine as a file that s4d_machine_load accepts and that says the same (to 9 digits), but for
+ * the network of a file of its own. */
 void s4d_machine_write(const struct s4d_machine *m, FILE *out);
 /* Calls visit for every quantity, curve and table: key, tag, source, value (NAN for curves and
  * tables). */

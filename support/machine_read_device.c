@@ -46,6 +46,11 @@ static int read_attention_row(struct s4d_device *d, const struct s4d_yaml_node *
             return -1;
         if (r->flops_per_s.n == 0)
             return s4d_yaml_fail(row, err, "expected at least one seq_length");
+        for (const struct s4d_attention_row *q = d->attention; q < r; q++)
+            if (q->head_dim == r->head_dim && q->causal == r->causal && q->backward == r->backward)
+                return s4d_yaml_fail(row, err, "head_dim %d, causal %s, %s: given twice",
+                                     r->head_dim, r->causal ? "true" : "false",
+                                     r->backward ? "backward" : "forward");
     }
     return 0;
 }
@@ -54,14 +59,16 @@ static int read_attention_row(struct s4d_device *d, const struct s4d_yaml_node *
 static int read_types(struct s4d_device *d, const struct s4d_yaml_node *list, struct s4d_error *err)
 {
     static const char *const types[] = {"f64", "f32", "bf16", "f16"};
+    bool seen[4] = {false};
     size_t n = 0;
     for (int i = 0; i < list->n; i++) {
         const struct s4d_yaml_node *node = list->child[i];
-        bool known = false;
-        for (int j = 0; j < 4; j++)
-            known = known || (node->kind == S4D_YAML_SCALAR && strcmp(node->text, types[j]) == 0);
-        if (!known || i == 4)
+        int type = 0;
+        while (type < 4 && (node->kind != S4D_YAML_SCALAR || strcmp(node->text, types[type]) != 0))
+            type++;
+        if (type == 4 || seen[type])
             return s4d_yaml_fail(list, err, "expected some of f64, f32, bf16, f16, each once");
+        seen[type] = true;
         n += (size_t)snprintf(d->compute_types + n, sizeof d->compute_types - n, "%s%s",
                               i ? " " : "", node->text);
     }

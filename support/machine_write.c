@@ -7,15 +7,15 @@
 #include "support/machine_fields.h"
 #include "support/memory.h"
 
-/* In double quotes. */
+/* In double quotes; control characters, which YAML takes no other way, by their number. */
 static void put_text(FILE *out, const char *text)
 {
     putc('"', out);
     for (const char *c = text ? text : ""; *c; c++) {
         if (*c == '"' || *c == '\\')
             putc('\\', out);
-        if (*c == '\n')
-            fputs("\\n", out);
+        if ((unsigned char)*c < ' ' || *c == 127)
+            fprintf(out, "\\x%02x", (unsigned)*c);
         else
             putc(*c, out);
     }
@@ -163,6 +163,18 @@ static void put_node(FILE *out, const struct s4d_machine *m)
     put_fields(out, m, "  ", "node");
 }
 
+static void put_parameter(FILE *out, const struct s4d_parameter *p)
+{
+    if (!p->word[0]) {
+        put_quantity(out, "  ", p->key, &p->value, 1);
+        return;
+    }
+    fprintf(out, "  %s: { value: %s, tag: %s, source: ", p->key, p->word,
+            s4d_tag_names[p->value.tag]);
+    put_text(out, p->value.source);
+    fputs(" }\n", out);
+}
+
 static void put_fabric(FILE *out, const struct s4d_machine *m)
 {
     const struct s4d_fabric *f = &m->fabric;
@@ -171,7 +183,7 @@ static void put_fabric(FILE *out, const struct s4d_machine *m)
     put_quantity(out, "  ", "nodes", &nodes, 1);
     put_fields(out, m, "  ", "fabric");
     for (int i = 0; i < f->n_parameters; i++)
-        put_quantity(out, "  ", f->parameter[i].key, &f->parameter[i].value, 1);
+        put_parameter(out, &f->parameter[i]);
 }
 
 /* Rows of one rank count and layout lie together, as they were read. */

@@ -92,18 +92,18 @@ static double pci_Bps(struct s4d_nccl_reading *r, const char **attributes)
 }
 
 /* topo.cc, ncclTopoGetInterCpuBw. */
-static double between_cpus_Bps(const char **attributes)
+static double between_cpus_Bps(struct s4d_nccl_reading *r, const char **attributes)
 {
-    const char *arch = get(attributes, "arch"), *vendor = get(attributes, "vendor"),
-               *model = get(attributes, "modelid"), *family = get(attributes, "familyid");
-    int id = model ? atoi(model) : 0;
+    const char *arch = get(attributes, "arch"), *vendor = get(attributes, "vendor");
+    int family = number(r, attributes, "familyid", 0, 1 << 20, 0),
+        id = number(r, attributes, "modelid", 0, 1 << 20, 0);
     if (arch && strcmp(arch, "ppc64") == 0)
         return 32e9;
     if (arch && strcmp(arch, "arm64") == 0)
         return 6e9;
     if (vendor && strcmp(vendor, "AuthenticAMD") == 0)
         return 16e9;
-    if (vendor && strcmp(vendor, "GenuineIntel") == 0 && family && atoi(family) == 6)
+    if (vendor && strcmp(vendor, "GenuineIntel") == 0 && family == 6)
         return id >= 0xCF ? 40e9 : id >= 0x8F ? 22e9 : id >= 0x55 ? 10e9 : 6e9;
     return 6e9;
 }
@@ -219,7 +219,7 @@ static void XMLCALL begin(void *context, const char *name, const char **attribut
                          "into a machine file (sim/machines/README.md)");
         return;
     case CPU:
-        at = add_vertex(r, -1, 0, between_cpus_Bps(attributes));
+        at = add_vertex(r, -1, 0, between_cpus_Bps(r, attributes));
         break;
     case PCI:
         begin_pci(r, attributes, &at);

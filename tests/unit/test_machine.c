@@ -100,6 +100,7 @@ static void test_refused(void **state)
          "missing key 'launch_s'"},
         {"[bf16, f32]", "[bf16, fp32]", "small.yaml:5", "f32"},
         {"[bf16, f32]", "[]", "small.yaml:5", "at least one"},
+        {"[bf16, f32]", "[bf16, bf16]", "small.yaml:5", "each once"},
         {"library:\n", "libary:\n", "small.yaml:38", "unknown"},
         {"1 TB/s", "0 TB/s", "small.yaml:10", "more than 0"},
         {"1 TB/s", "-1 TB/s", "small.yaml:10", "expected"},
@@ -112,6 +113,10 @@ static void test_refused(void **state)
         {"part: [0.5, 0.9]", "part: [0.5, 1.9]", "small.yaml:11", "at most 1"},
         {"pass: both", "pass: sideways", "small.yaml:16", "forward"},
         {"causal: true", "causal: maybe", "small.yaml:16", "true or false"},
+        {"  rate_beside_in_node",
+         "    - { head_dim: 64, causal: true, pass: backward, tag: read, source: e, "
+         "seq_length: [512], flops_per_s: [9 TFLOP/s] }\n  rate_beside_in_node",
+         "small.yaml:17", "head_dim 64, causal true, backward: given twice"},
         {"devices: 2", "devices: 0", "small.yaml:20", "[1, 1024]"},
         {"devices: 2", "devices: 2k", "small.yaml:20", "integer"},
         {"nics: [1]", "nics: [2]", "small.yaml:20", "[0, 1]"},

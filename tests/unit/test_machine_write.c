@@ -81,6 +81,27 @@ static void written_and_read_again(void **state)
     assert_round_trip(S4D_DATA_DIR "/tests/fuzz/corpus/machine/small.yaml");
     assert_round_trip("synthetic:topology=single-switch,nodes=2,devices_per_node=4,nic=50GB/s,"
                       "latency=1us,peak=1TFLOP/s,link=300GB/s,library=nccl");
+    assert_round_trip("synthetic:topology=dragonfly,nodes=2,nic=50GB/s,latency=1us,peak=1TFLOP/s,"
+                      "groups=2,nodes_per_group=1,switches_per_group=1,switches_per_node=1,"
+                      "local_links_per_switch=1,global_links_per_group=1,link_bandwidth_Bps=25GB/s,"
+                      "routing=minimal");
+}
+
+/* What YAML takes only by its number comes back too. */
+static void texts_of_any_bytes(void **state)
+{
+    (void)state;
+    struct s4d_machine m, again;
+    static const char text[] = "a \t tab, \a bell,\r\n lines, \x7f, \"quotes\", \\ and \xc3\xa9";
+    load(&m, MEASURED);
+    free(m.description);
+    m.description = s4d_strdup(text);
+    char *file = text_of(&m, s4d_machine_write);
+    assert_int_equal(s4d_machine_parse(&again, "again.yaml", file, strlen(file), NULL, 0, NULL), 0);
+    assert_string_equal(again.description, text);
+    free(file);
+    s4d_machine_free(&m);
+    s4d_machine_free(&again);
 }
 
 static void measured_tables(void **state)
@@ -169,9 +190,8 @@ static void quantities_as_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_and_read_again),
-        cmocka_unit_test(measured_tables),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(written_and_read_again), cmocka_unit_test(texts_of_any_bytes),
+        cmocka_unit_test(measured_tables),        cmocka_unit_test(refused),
         cmocka_unit_test(quantities_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
