@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/quote.h"
+
 int s4d_fail(struct s4d_error *err, enum s4d_exit exit, const char *where, const char *format, ...)
 {
     if (!err)
@@ -33,9 +35,13 @@ int s4d_hint(struct s4d_error *err, const char *format, ...)
 
 int s4d_error_print(const struct s4d_error *err)
 {
-    fprintf(stderr, "scale4d: %s%s%s\n", err->where, err->where[0] ? ": " : "", err->text);
-    if (err->hint[0])
-        fprintf(stderr, "  hint: %s\n", err->hint);
+    fputs("scale4d: ", stderr);
+    s4d_print_line(err->where, stderr);
+    fputs(err->where[0] ? ": " : "", stderr);
+    s4d_print_lines(err->text, stderr);
+    fputs(err->hint[0] ? "\n  hint: " : "", stderr);
+    s4d_print_lines(err->hint, stderr);
+    fputc('\n', stderr);
     return err->exit;
 }
 

@@ -37,7 +37,8 @@ int s4d_fail(struct s4d_error *err, enum s4d_exit exit, const char *where, const
 /* Adds the hint to an error already filled; returns -1. */
 int s4d_hint(struct s4d_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints "scale4d: WHERE: TEXT\n  hint: HINT\n" on standard error and returns err->exit. */
+/* Prints "scale4d: WHERE: TEXT\n  hint: HINT\n" on standard error and returns err->exit. What a
+ * terminal would obey in them is '?': texts quote names and files. */
 int s4d_error_print(const struct s4d_error *err);
 
 /* A line on standard error that starts with "warning: ". */

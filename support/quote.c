@@ -2,6 +2,7 @@
 /* Quoting of foreign text: terminals interpret control bytes, and a line of 16 MiB helps nobody. */
 #include "support/quote.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ struct s4d_quoted s4d_quote(const char *text)
 {
     struct s4d_quoted q;
     size_t room = sizeof q.text - 6, n = strlen(text);
-    size_t shown = n < room ? n : room - 3, at = 0;
+    size_t shown = n <= room ? n : room - 3, at = 0;
     q.text[at++] = '\'';
     for (size_t i = 0; i < shown; i++)
         q.text[at++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
@@ -30,10 +31,20 @@ size_t s4d_unprintable(const char *text)
     return 0;
 }
 
-void s4d_print_line(const char *text, FILE *out)
+static void print(const char *text, bool lines, FILE *out)
 {
     for (size_t n; *text; text += n ? n : 1) {
-        n = s4d_unprintable(text);
+        n = lines && *text == '\n' ? 0 : s4d_unprintable(text);
         fputc(n ? '?' : *text, out);
     }
+}
+
+void s4d_print_line(const char *text, FILE *out)
+{
+    print(text, false, out);
+}
+
+void s4d_print_lines(const char *text, FILE *out)
+{
+    print(text, true, out);
 }

@@ -21,5 +21,7 @@ struct s4d_quoted s4d_quote(const char *text);
 size_t s4d_unprintable(const char *text);
 /* The text as part of one line: '?' for each of these. */
 void s4d_print_line(const char *text, FILE *out);
+/* The same of a text of several lines: '\n' ends each. */
+void s4d_print_lines(const char *text, FILE *out);
 
 #endif
