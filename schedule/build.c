@@ -5,6 +5,9 @@
  * Read this file and schedule/layers/linear.c to learn the 4D algorithm. */
 #include "schedule/build.h"
 
+#include <limits.h>
+#include <math.h>
+
 #include "schedule/layer.h"
 
 /* A transformer layer: x1 = x + attention(norm1(x)); x2 = x1 + mlp(norm2(x1)). */
@@ -267,6 +270,27 @@ int s4d_most_micro_batches(const struct s4d_model *model)
     return MOST / (model->num_layers + 1);
 }
 
+/* Bytes are counted in 64 bits, of which 2^62 are enough: of a token no layer has more columns in
+ * all its buffers, forward, again and backward, than these, of eight bytes at the most. */
+int s4d_largest_micro_batch(const struct s4d_model *m)
+{
+    double h = m->hidden_size, q = (double)m->num_attention_heads * s4d_head_dim(m);
+    double layer = 20 * h + 12 * q + 10.0 * m->ffn_hidden_size;
+    double token_B = 8 * ((m->num_layers + 2) * layer + 4.0 * m->vocab_size);
+    return (int)fmin(INT_MAX, 0x1p62 / token_B / m->seq_length);
+}
+
+static int check_size(const struct s4d_program *p, struct s4d_error *err)
+{
+    int largest = s4d_largest_micro_batch(&p->model);
+    return p->options.micro_batch <= largest
+               ? 0
+               : s4d_fail(err, S4D_EXIT_USAGE, "--micro-batch",
+                          "expected at most %d sequences of %s at once, got %d: more bytes than 64 "
+                          "bits count",
+                          largest, p->model.name, p->options.micro_batch);
+}
+
 static int check_length(const struct s4d_program *p, struct s4d_error *err)
 {
     int most = s4d_most_micro_batches(&p->model);
@@ -289,7 +313,7 @@ static int build(struct s4d_program *p, const struct s4d_model *model, const str
     p->micro_batches =
         options->global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA] * options->micro_batch);
     p->tokens = (int64_t)options->micro_batch * model->seq_length;
-    if (check_length(p, err))
+    if (check_size(p, err) || check_length(p, err))
         return -1;
     struct s4d_builder b;
     s4d_builder_init(&b, p);

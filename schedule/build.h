@@ -23,5 +23,7 @@ int s4d_build_list(struct s4d_program *program, const struct s4d_model *model,
 
 /* The most micro-batches of an iteration that a program of this model may have. */
 int s4d_most_micro_batches(const struct s4d_model *model);
+/* The most sequences of a micro-batch: beyond, bytes would not fit 64 bits. */
+int s4d_largest_micro_batch(const struct s4d_model *model);
 
 #endif

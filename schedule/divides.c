@@ -6,25 +6,33 @@
 #include "schedule/build.h"
 #include "schedule/layer.h"
 
-/* "1, 2 or 4": the divisors of n nearest to found, at most four. */
+/* Puts v into the two largest up to `found`, or the two smallest beyond; each value once. */
+static void keep_nearest(int64_t v, int64_t found, int64_t below[2], int64_t above[2])
+{
+    int64_t *near = v <= found ? below : above;
+    bool nearer = v <= found ? v > near[0] : v < near[0];
+    if (nearer) {
+        near[1] = near[0];
+        near[0] = v;
+    } else if (v != near[0] && (v <= found ? v > near[1] : v < near[1])) {
+        near[1] = v;
+    }
+}
+
+/* "1, 2, 4": the divisors of n nearest to found, at most four. */
 static void nearest_divisors(int64_t n, int64_t found, char *text, size_t size)
 {
-    int64_t below[2] = {0, 0}, above[2] = {0, 0};
-    int n_below = 0, n_above = 0;
-    for (int64_t d = found < n ? found : n; d >= 1 && n_below < 2; d--)
-        if (n % d == 0)
-            below[n_below++] = d;
-    for (int64_t d = found + 1; d <= n && n_above < 2; d++)
-        if (n % d == 0)
-            above[n_above++] = d;
+    int64_t below[2] = {0, 0}, above[2] = {INT64_MAX, INT64_MAX}; /* the nearest first */
+    for (int64_t d = 1; d <= n / d; d++)                          /* d and n / d: n may be 2^30 */
+        for (int pair = 0; pair < 2 && n % d == 0; pair++)
+            keep_nearest(pair ? n / d : d, found, below, above);
+    const int64_t near[] = {below[1], below[0], above[0], above[1]};
     size_t used = 0;
     text[0] = '\0';
-    for (int i = n_below - 1; i >= 0; i--)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
-                                 (long long)below[i]);
-    for (int i = 0; i < n_above; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
-                                 (long long)above[i]);
+    for (int i = 0; i < 4; i++)
+        if (near[i] != 0 && near[i] != INT64_MAX)
+            used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+                                     (long long)near[i]);
 }
 
 int s4d_axis_divides(const struct s4d_grid *g, enum s4d_axis axis, int64_t n, const char *what,

@@ -91,18 +91,16 @@ int s4d_rank_order_parse(const char *text, struct s4d_grid *grid, struct s4d_err
 s4d_axes s4d_axes_parse(const char *text)
 {
     s4d_axes axes = 0;
-    for (const char *at = text; *at;) {
+    for (const char *at = text;; at++) {
         size_t n = strcspn(at, ",");
-        int axis = 0;
-        while (axis < S4D_AXES &&
-               (strlen(s4d_axis_names[axis]) != n || strncmp(s4d_axis_names[axis], at, n) != 0))
-            axis++;
-        if (axis == S4D_AXES || (axes & S4D_AXIS(axis)))
+        int axis = axis_find(at, n);
+        if (axis < 0 || (axes & S4D_AXIS(axis)))
             return 0;
         axes |= S4D_AXIS(axis);
-        at += n + (at[n] == ',');
+        at += n;
+        if (*at == '\0')
+            return axes;
     }
-    return axes;
 }
 
 int s4d_grid_ranks(const struct s4d_grid *grid)

@@ -118,9 +118,10 @@ int s4d_plan_grid(const struct s4d_simulation *s, const struct s4d_grid *grid,
     if (s4d_divides(&s->workload->model, grid, &o, err))
         return -1;
     int local = o.global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA]), rc = -1;
+    int largest = s4d_largest_micro_batch(&s->workload->model);
     bool given = o.micro_batch > 0, small = false;
     for (int b = given ? o.micro_batch : local; rc != 0 && b >= 1; b--) {
-        if (local % b)
+        if (local % b || (b > largest && b > 1 && !given))
             continue;
         o.micro_batch = b;
         rc = plan_with(s, grid, &o, p, err);

@@ -124,10 +124,11 @@ static double planned_bytes(const struct ranker *k, const struct s4d_grid *grid,
     struct s4d_options o = *options;
     struct s4d_program p;
     struct s4d_error err = {0};
-    int step = o.micro_batch * grid->size[S4D_Z] * grid->size[S4D_DATA], more = 0;
-    if (o.global_batch > PLANNED * step) {
+    int64_t few = (int64_t)PLANNED * o.micro_batch * grid->size[S4D_Z] * grid->size[S4D_DATA];
+    int more = 0;
+    if (o.global_batch > few) {
         more = o.global_batch / grid->size[S4D_Z] / grid->size[S4D_DATA];
-        o.global_batch = PLANNED * step;
+        o.global_batch = (int)few;
     }
     S4D_ASSERT(s4d_build(&p, k->estimator.model, grid, &o, &err) == 0, "%s: %s", err.where,
                err.text);
@@ -207,9 +208,10 @@ static void consider_grid(struct ranker *k, const struct s4d_grid *grid)
     struct s4d_options o = s->options;
     int local = o.global_batch / (grid->size[S4D_Z] * grid->size[S4D_DATA]);
     int most = s4d_most_micro_batches(k->estimator.model);
+    int largest = s4d_largest_micro_batch(k->estimator.model);
     for (int b = s->options.micro_batch ? s->options.micro_batch : local; b >= 1; b--) {
         bool fits = false;
-        if (local % b || local / b > most)
+        if (local % b || local / b > most || b > largest)
             continue;
         o.micro_batch = b;
         for (int recompute = 0; recompute < RECOMPUTES; recompute++)

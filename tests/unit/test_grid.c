@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "schedule/program.h"
+#include "schedule/build.h"
+#include "workloads/workload.h"
 
 static void test_parse(void **state)
 {
@@ -219,6 +220,72 @@ static void test_tensor_range(void **state)
     assert_int_equal(last, 2 * (10 + 300 + 20));
 }
 
+static void test_axes(void **state)
+{
+    (void)state;
+    assert_int_equal(s4d_axes_parse("z,data"), S4D_AXIS(S4D_Z) | S4D_AXIS(S4D_DATA));
+    assert_int_equal(s4d_axes_parse("pipe"), S4D_AXIS(S4D_PIPE));
+    static const char *const none[] = {"",    ",",  "z,",     ",z", "z,,data",
+                                       "z,z", "zz", "z data", "dat"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(s4d_axes_parse(none[i]), 0);
+}
+
+/* The hint to a micro-batch that does not divide the batch of one rank. */
+static const char *divisors_near(int batch, int micro_batch)
+{
+    static struct s4d_error err;
+    struct s4d_workload w;
+    struct s4d_grid one = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_options o = s4d_options_default();
+    o.global_batch = batch;
+    o.micro_batch = micro_batch;
+    assert_int_equal(s4d_workload_load(&w, "gpt-tiny", &err), 0);
+    assert_int_equal(s4d_divides(&w.model, &one, &o, &err), -1);
+    assert_string_equal(err.where, "--micro-batch");
+    s4d_workload_free(&w);
+    return strrchr(err.hint, ':') + 2;
+}
+
+static void test_nearest_divisors(void **state)
+{
+    (void)state;
+    assert_string_equal(divisors_near(12, 5), "3, 4, 6, 12");
+    assert_string_equal(divisors_near(12, 13), "6, 12");
+    assert_string_equal(divisors_near(36, 7), "4, 6, 9, 12"); /* 6 is its own partner */
+    assert_string_equal(divisors_near(13, 2), "1, 13");
+    assert_string_equal(divisors_near(1073741789, 2), "1, 1073741789"); /* a prime: at once */
+}
+
+/* Bytes are counted in 64 bits: Llama-3 405B's sequences of 8192 tokens take up to 8 (128 (20 16384
+ * + 12 16384 + 10 53248) + 4 128256) bytes a token, 1086234624, so that 2^62 bytes hold 518258 of
+ * them. */
+static void test_largest_micro_batch(void **state)
+{
+    (void)state;
+    struct s4d_error err;
+    struct s4d_workload w;
+    struct s4d_program p;
+    struct s4d_grid one = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_options o = s4d_options_default();
+    assert_int_equal(s4d_workload_load(&w, "llama-3-405b", &err), 0);
+    assert_int_equal(s4d_largest_micro_batch(&w.model), 518258);
+    o.recompute = S4D_RECOMPUTE_NONE;
+    o.precision = o.gradient_type = S4D_F64;
+    o.global_batch = o.micro_batch = 518258;
+    assert_int_equal(s4d_build(&p, &w.model, &one, &o, &err), 0);
+    double bytes = 0;
+    for (int i = 0; i < p.n_storages; i++)
+        bytes += (double)p.storages[i].bytes;
+    assert_true(bytes < 0x1p62);
+    s4d_program_free(&p);
+    o.global_batch = o.micro_batch = 518259;
+    assert_int_equal(s4d_build(&p, &w.model, &one, &o, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_USAGE);
+    assert_string_equal(err.where, "--micro-batch");
+    s4d_workload_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +295,9 @@ int main(void)
         cmocka_unit_test(test_expr),
         cmocka_unit_test(test_param_blocks),
         cmocka_unit_test(test_tensor_range),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_nearest_divisors),
+        cmocka_unit_test(test_largest_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,6 +207,25 @@ static void test_ranking(void **state)
     tear_down(&c);
 }
 
+/* All of the largest batch in one micro-batch: sizes that 32 bits do not hold. Only where all is
+ * unlimited: 2^30 sequences of 32 tokens are 2 TiB a bf16 activation of 64 columns. */
+static void test_largest_batch(void **state)
+{
+    (void)state;
+    struct case_ c;
+    struct s4d_ranking r;
+    struct s4d_error err;
+    set_up(&c, LINE, "gpt-tiny", 1, 1 << 30);
+    c.space.largest_micro_batch = true;
+    if (s4d_space_rank(&c.space, &r, &err))
+        fail_msg("%s: %s", err.where, err.text);
+    assert_int_equal(r.n, 1);
+    assert_int_equal(r.v[0].micro_batch, 1 << 30);
+    assert_true(r.v[0].memory_bytes > 0x1p41);
+    s4d_ranking_free(&r);
+    tear_down(&c);
+}
+
 /* x divides 4 heads, y 64 columns, z times data 32 sequences: powers of two alone have grids. */
 static void test_nothing(void **state)
 {
@@ -292,8 +311,8 @@ int main(void)
         cmocka_unit_test(test_computing),        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_shards),           cmocka_unit_test(test_published_terms),
         cmocka_unit_test(test_published_tables), cmocka_unit_test(test_ranking),
-        cmocka_unit_test(test_nothing),          cmocka_unit_test(test_best_twenty),
-        cmocka_unit_test(test_correlation),
+        cmocka_unit_test(test_largest_batch),    cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_best_twenty),      cmocka_unit_test(test_correlation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
