@@ -49,6 +49,7 @@ struct part {
     json_t *what; /* new reference */
     double time_s;
     int steps; /* 0: not counted */
+    int first; /* its place among the parts as they were first met */
 };
 
 struct parts {
@@ -65,13 +66,14 @@ static void add_part(struct parts *parts, json_t *what, double time_s, int steps
             json_decref(what);
             return;
         }
-    s4d_push(parts->v, parts->n, parts->cap, (struct part){what, time_s, steps});
+    s4d_push(parts->v, parts->n, parts->cap, (struct part){what, time_s, steps, parts->n});
 }
 
 static int longest_first(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
-    return (x->time_s < y->time_s) - (x->time_s > y->time_s);
+    return x->time_s != y->time_s ? (x->time_s < y->time_s) - (x->time_s > y->time_s)
+                                  : x->first - y->first;
 }
 
 /* The parts as an array, longest first; frees them. Equal times keep the order of the path. */

@@ -33,8 +33,8 @@ const char *s4d_format_bytes(double bytes, char *text, int size);
 const char *s4d_format_time(double t_s, char *text, int size);
 const char *s4d_format_bandwidth(double Bps, char *text, int size);
 const char *s4d_format_flops(double flops_per_s, char *text, int size);
-/* The shortest plain decimal that reads back as the same double: "0.00001", never "1e-5", below
- * 1e40. */
+/* The shortest plain decimal that reads back as the same double, of at most 40 decimals: "0.00001",
+ * never "1e-5", below 1e40. */
 const char *s4d_format_number(double value, char *text, int size);
 
 #endif

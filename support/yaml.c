@@ -165,7 +165,7 @@ static int by_key_then_line(const void *a, const void *b)
     return order ? order : (p->line > q->line) - (p->line < q->line);
 }
 
-/* Sorted, because a file of two million keys must not take their square. */
+/* Sorted, because a million keys must not take their square. */
 static int refuse_repeated(struct reader *r, const struct s4d_yaml_node *mapping)
 {
     if (mapping->n < 2)

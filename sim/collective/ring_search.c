@@ -133,15 +133,21 @@ static void pack(struct search *s, int from)
 /* Bricks between positions i and j; the matrix is n x n. */
 static int *brick_matrix(const struct s4d_node *node, const int *local, int n, int *most)
 {
+    size_t ends = (size_t)(node->devices + node->switches);
     int *bricks = s4d_calloc((size_t)n * (size_t)n, sizeof *bricks);
+    int *place = s4d_malloc(ends * sizeof *place); /* of a device among the members */
+    memset(place, -1, ends * sizeof *place);
+    for (int i = 0; i < n; i++)
+        place[local[i]] = i;
     *most = 0;
-    for (int l = 0; l < node->n_links; l++)
-        for (int i = 0; i < n; i++)
-            for (int j = 0; j < n; j++)
-                if (i != j && node->link[l].a == local[i] && node->link[l].b == local[j]) {
-                    bricks[j * n + i] = bricks[i * n + j] += node->link[l].bricks;
-                    *most = bricks[i * n + j] > *most ? bricks[i * n + j] : *most;
-                }
+    for (int l = 0; l < node->n_links; l++) {
+        int i = place[node->link[l].a], j = place[node->link[l].b];
+        if (i < 0 || j < 0)
+            continue;
+        bricks[j * n + i] = bricks[i * n + j] += node->link[l].bricks;
+        *most = bricks[i * n + j] > *most ? bricks[i * n + j] : *most;
+    }
+    free(place);
     return bricks;
 }
 

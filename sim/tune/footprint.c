@@ -161,8 +161,7 @@ struct depth {
 struct sized {
     const struct s4d_outline *outline;
     struct depth *base, *slope;
-    double input_bytes; /* of one sequence */
-    int n, cached;      /* cached layers of base */
+    int n, cached; /* cached layers of base */
 };
 
 /* A storage's bytes with one and with two sequences. */
