@@ -10,7 +10,6 @@
 #include "support/nearest.h"
 #include "support/quote.h"
 #include "support/units.h"
-#include "support/yaml.h"
 
 static const char *const series_keys[] = {"kind", "backend", "workload", "gpus", "grid"};
 
@@ -184,13 +183,11 @@ static int parse_row(struct s4d_references *all, const char *host_class,
     return 0;
 }
 
-int s4d_references_read(struct s4d_references *references, const char *file, struct s4d_error *err)
+int s4d_references_make(struct s4d_references *references, const struct s4d_yaml_node *root,
+                        struct s4d_error *err)
 {
-    struct s4d_yaml_node *root = NULL;
-    *references = (struct s4d_references){0};
-    if (s4d_yaml_read(file, &root, err))
-        return -1;
     int rc = 0;
+    *references = (struct s4d_references){0};
     if (root->kind != S4D_YAML_MAPPING)
         rc = s4d_yaml_fail(root, err, "expected host classes, each with a list of references");
     for (int i = 0; rc == 0 && i < root->n; i++) {
@@ -200,9 +197,19 @@ int s4d_references_read(struct s4d_references *references, const char *file, str
         for (int k = 0; rc == 0 && k < rows->n; k++)
             rc = parse_row(references, rows->key, rows->child[k], err);
     }
-    s4d_yaml_free(root);
     if (rc)
         s4d_references_free(references);
+    return rc;
+}
+
+int s4d_references_read(struct s4d_references *references, const char *file, struct s4d_error *err)
+{
+    struct s4d_yaml_node *root = NULL;
+    *references = (struct s4d_references){0};
+    if (s4d_yaml_read(file, &root, err))
+        return -1;
+    int rc = s4d_references_make(references, root, err);
+    s4d_yaml_free(root);
     return rc;
 }
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "plots/track/store.h"
+#include "support/yaml.h"
 
 struct s4d_reference {
     char *where; /* "file:line" */
@@ -33,6 +34,9 @@ struct s4d_references {
 /* 0; -1 (exit 65, file:line): unknown keys and metrics, wrong units, fractions of the wrong sign,
  * no limit at all, the same metric of the same series twice. */
 int s4d_references_read(struct s4d_references *references, const char *file, struct s4d_error *err);
+/* The same of a tree, which stays the caller's. */
+int s4d_references_make(struct s4d_references *references, const struct s4d_yaml_node *root,
+                        struct s4d_error *err);
 void s4d_references_free(struct s4d_references *references);
 bool s4d_reference_is_of(const struct s4d_reference *reference, const struct s4d_series *series);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plots/track/store.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include "plots/track/schema.h"
 #include "plots/track/store_internal.h"
 #include "support/memory.h"
+#include "support/quote.h"
+#include "support/units.h"
 
-enum { WAIT_ms = 30000 };
+enum { WAIT_ms = 30000, WAIT_MOST_s = 86400 };
 
 char *s4d_store_default(void)
 {
@@ -39,6 +42,18 @@ static void make_folders(const char *file)
     free(path);
 }
 
+/* For another process that writes. */
+static int wait_for(int *ms, struct s4d_error *err)
+{
+    const char *text = getenv("SCALE4D_STORE_WAIT");
+    double wait_s = WAIT_ms / 1e3;
+    if (text && *text && (s4d_parse_time(text, &wait_s, NULL) || wait_s > WAIT_MOST_s))
+        return s4d_fail(err, S4D_EXIT_USAGE, "SCALE4D_STORE_WAIT",
+                        "expected a time of at most a day, as 30 s, got %s", s4d_quote(text).text);
+    *ms = (int)ceil(wait_s * 1e3);
+    return 0;
+}
+
 int s4d_store_fail(struct s4d_store *store, struct s4d_error *err)
 {
     return s4d_schema_fail(store->db, store->file, err);
@@ -52,7 +67,9 @@ int s4d_store_open(struct s4d_store **store, const char *file, enum s4d_store_mo
     s->mode = mode;
     if (!file && mode == S4D_STORE_WRITE)
         make_folders(s->file);
-    int rc = s4d_schema_open(&s->db, s->file, mode == S4D_STORE_WRITE, WAIT_ms, err);
+    int wait_ms = WAIT_ms, rc = wait_for(&wait_ms, err);
+    if (rc == 0)
+        rc = s4d_schema_open(&s->db, s->file, mode == S4D_STORE_WRITE, wait_ms, err);
     if (rc) {
         s4d_store_close(s);
         return -1;

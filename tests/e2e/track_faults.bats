@@ -162,6 +162,33 @@ PY
     wait
 }
 
+# The writer holds the store until it is told to let go, so nothing here hangs on how fast it is.
+@test "track: a writer that does not end: the other waits, says so, exits 75; readers go on" {
+    "$s4d" track add <(nights 2) > /dev/null
+    mkfifo "$dir/go"
+    timeout 60 python3 - "$SCALE4D_STORE" "$dir/held" "$dir/go" 3>&- <<'PY' &
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.execute("BEGIN IMMEDIATE")
+open(sys.argv[2], "w").close()
+open(sys.argv[3]).read()
+c.execute("ROLLBACK")
+PY
+    while [ ! -e "$dir/held" ]; do sleep 0.05; done
+    nights 3 | tail -n 1 > "$dir/b"
+    export SCALE4D_STORE_WAIT="0.2 s"
+    local began=${EPOCHREALTIME/./}
+    refuses 75 "$SCALE4D_STORE: another process is writing it" -- track add "$dir/b"
+    [ $((${EPOCHREALTIME/./} - began)) -ge 200000 ]
+    [ "$("$s4d" track export | wc -l)" -eq 2 ]
+    for wait in 5 "-1 s" "1 week" "2 d"; do
+        SCALE4D_STORE_WAIT=$wait refuses 64 "SCALE4D_STORE_WAIT: expected a time" "'$wait'" -- track list
+    done
+    echo > "$dir/go"
+    wait
+    "$s4d" track add "$dir/b" | grep -qF "1 added"
+}
+
 # Adds files one after another; each is acknowledged by a line when it is on the disk.
 @test "track: 200 kills at any moment: nothing lost that was acknowledged, nothing half" {
     python3 - "$s4d" "$dir" <<'PY'
