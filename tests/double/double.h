@@ -13,9 +13,15 @@
  *   faults.c    calls that fail when asked to
  *
  * Environment; cudaSetDevice begins anew with S4D_DOUBLE_SEED and S4D_DOUBLE_LOSE:
- *   S4D_DOUBLE_SEED=n          another order
+ *   S4D_DOUBLE_SEED=n          another order; the same again, if the program makes the same calls.
+ *                              The backend does not: it asks by the clock, and waits for peers,
+ *                              whose messages come when they come. So how often it asks, and what
+ *                              is in flight at a call, depends on the host's speed
  *   S4D_DOUBLE_FAIL=name:n[:rank[:how]]   call n (from 1) of `name` fails, on one MPI rank or on
- *                              all (-1); how: fail, hang (it never returns), die (by SIGKILL).
+ *                              all (-1); how: fail, hang (it never returns), die (by SIGKILL);
+ *                              late, of work: its stream stands until the host waits and no
+ *                              other can go on; only then it fails, so that what is in flight is
+ *                              the same on a host of any speed.
  *                              For `name` also a call's site: 0x1a2b, an address in the program
  *   S4D_DOUBLE_LOSE=kind:n     wait n (from 1; 0: each) of a kind is not done: join, of the stream
  *                              that began a capture for another; launch, of a stream of graphs that
@@ -66,6 +72,10 @@ bool s4d_double_has(s4d_double_is is, const void *of);
 enum s4d_double_call { S4D_DOUBLE_ISSUES, S4D_DOUBLE_ASKS };
 void s4d_double_turn(enum s4d_double_call call); /* perhaps some items run */
 bool s4d_double_in_work(void);                   /* a host function runs */
+/* The item that runs is to fail late: false, and its step comes again, and it is due, then. */
+bool s4d_double_hold_stream(void);
+bool s4d_double_is_held(void);
+bool s4d_double_is_due(void);
 int s4d_double_device(void);
 int s4d_double_gpus(void);                /* that the program sees */
 void s4d_double_finish_all(void);         /* returns when all streams are empty */

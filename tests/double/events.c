@@ -119,7 +119,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     return cudaSuccess;
 }
 
-static bool wait_for(void *data)
+bool s4d_double_wait(void *data)
 {
     struct s4d_double_moment *m = *(struct s4d_double_moment **)data;
     if (!has_come(m))
@@ -146,7 +146,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (stream->capture || event->captured)
         return s4d_double_capture_wait(stream, event);
     struct s4d_double_moment *m = use(event->latest);
-    s4d_double_append(stream, wait_for, &m, sizeof m);
+    s4d_double_append(stream, s4d_double_wait, &m, sizeof m);
     return cudaSuccess;
 }
 
@@ -161,8 +161,12 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return cudaErrorStreamCaptureUnsupported;
     if (event->captured)
         return cudaErrorCapturedEvent;
-    left_behind |= !has_come(event->latest);
-    return has_come(event->latest) ? cudaSuccess : cudaErrorNotReady;
+    if (has_come(event->latest)) {
+        s4d_double_new();
+        return cudaSuccess;
+    }
+    left_behind = true;
+    return cudaErrorNotReady;
 }
 
 /* Of the errors that are not the device's for good, only that of a question goes unnoticed. */

@@ -131,6 +131,8 @@ static uintptr_t in_file(const void *address)
 
 static bool happens(const char *how)
 {
+    if (strcmp(how, "late") == 0)
+        return s4d_double_is_due() || s4d_double_hold_stream();
     if (strcmp(how, "die") == 0)
         raise(SIGKILL);
     while (strcmp(how, "hang") == 0)
@@ -150,7 +152,7 @@ static bool fails(const char *name, uintptr_t site)
     bool is_site = site != 0 && strncmp(of, "0x", 2) == 0 && strtoull(of, NULL, 16) == site;
     if ((!is_site && strcmp(of, name) != 0) || (rank >= 0 && rank != s4d_double_rank()))
         return false;
-    return calls_of(name, is_site ? site : 0) == at && happens(how);
+    return (calls_of(name, is_site ? site : 0) == at || s4d_double_is_due()) && happens(how);
 }
 
 /* How many waits of the kind that one is to be lost of there have been. */

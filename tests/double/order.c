@@ -17,6 +17,9 @@
 
 /* What a stream holds before a call that adds to it blocks: NVIDIA's forum has 1022 launches. */
 enum { QUEUE = 1022 };
+/* A host that waits asks so often, and hears nothing new: some ten times for every stream's event.
+ */
+enum { WAITS = 256 };
 
 struct item {
     struct item *next;
@@ -33,7 +36,11 @@ static bool running, went_on;
 static cudaStream_t sleeper; /* NULL: none does */
 static int sleep_left;
 static cudaError_t broken;
-static int current; /* device */
+static int current;            /* device */
+static cudaStream_t turns_for; /* whose head runs */
+static cudaStream_t late;      /* is held; NULL: none is */
+static bool due;               /* and was */
+static int idle;               /* questions since anything was new */
 
 static struct {
     enum { LAZY, ONE, ALL } mode;
@@ -54,6 +61,8 @@ static void seed(void)
         (uint64_t)s4d_double_setting("S4D_DOUBLE_SEED", 1) * 1000003 + (uint64_t)s4d_double_rank();
     season.order.left = 0;
     sleep_left = 0;
+    late = NULL;
+    due = false;
     s4d_double_lose_anew();
 }
 
@@ -101,6 +110,7 @@ void s4d_double_append(cudaStream_t s, bool (*step)(void *data), const void *dat
     *s->tail = item;
     s->tail = &item->next;
     s->used = true;
+    idle = 0;
     if (++s->appended - s->done > QUEUE)
         s4d_double_refuse("a stream", "so much at a time that a call would block in the driver");
 }
@@ -125,14 +135,16 @@ static bool run_head(cudaStream_t s)
 {
     struct item *item = s->head;
     running = true;
+    turns_for = s;
     bool done = item->step(item->data);
     running = false;
-    if (!done)
+    if (!done || s == late)
         return false;
     s->head = item->next;
     if (!s->head)
         s->tail = &s->head;
     s->done++;
+    idle = 0;
     free(item->data);
     free(item);
     return true;
@@ -191,6 +203,8 @@ static cudaStream_t sleeper_now(void)
 
 static bool is_held(cudaStream_t s)
 {
+    if (s == late)
+        return true;
     for (int i = 0; i < n_streams; i++)
         if (streams[i]->queue == s->queue && streams[i]->head &&
             streams[i]->head->number < s->head->number)
@@ -217,6 +231,48 @@ static bool run_one(void)
     return asleep && run_of(asleep);
 }
 
+bool s4d_double_hold_stream(void)
+{
+    if (!running || turns_for->head->step == s4d_double_launch_step)
+        s4d_double_refuse("S4D_DOUBLE_FAIL", "late, of what is no work in a stream of its own");
+    late = turns_for;
+    return false;
+}
+
+bool s4d_double_is_held(void)
+{
+    return late && late == turns_for;
+}
+
+bool s4d_double_is_due(void)
+{
+    return due && running;
+}
+
+/* Whether no stream goes on before the one that is held does. A collective may: its peers come when
+ * they come. */
+static bool all_wait(void)
+{
+    for (int i = 0; i < n_streams; i++)
+        if (streams[i]->head && !is_held(streams[i]) && streams[i]->head->step != s4d_double_wait)
+            return false;
+    return true;
+}
+
+void s4d_double_new(void)
+{
+    idle = 0;
+}
+
+/* A host that goes on asks once between two calls that append; one that waits asks for ever. */
+static void let_late_fail(void)
+{
+    if (!late || ++idle <= WAITS || !all_wait())
+        return;
+    late = NULL;
+    due = true;
+}
+
 void s4d_double_turn(enum s4d_double_call call)
 {
     if (running || n_streams == 0)
@@ -227,6 +283,8 @@ void s4d_double_turn(enum s4d_double_call call)
     int most = season.mode == ALL ? 256 : season.mode == ONE || call == S4D_DOUBLE_ASKS;
     while (most-- > 0 && run_one())
         continue;
+    if (call == S4D_DOUBLE_ASKS)
+        let_late_fail();
 }
 
 static bool all_empty(void)

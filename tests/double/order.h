@@ -45,10 +45,13 @@ struct CUevent_st {
 
 /* order.c: a turn's work on an item that has more to do. */
 void s4d_double_went_on(void);
+void s4d_double_new(void); /* the host hears that an event has come */
 
 /* events.c */
 struct s4d_double_moment *s4d_double_expect(cudaEvent_t event); /* its latest record from now on */
-bool s4d_double_come(void *data); /* a step: of a struct s4d_double_moment *, once */
+/* Steps, of a struct s4d_double_moment *: it comes, once; it is waited for. */
+bool s4d_double_come(void *data);
+bool s4d_double_wait(void *data);
 
 /* graph.c: streams that capture. `event`: of an external record. */
 void s4d_double_capture(cudaStream_t stream, bool (*step)(void *data), const void *data,
