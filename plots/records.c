@@ -16,6 +16,7 @@
 #include "support/lines.h"
 #include "support/memory.h"
 #include "support/record.h"
+#include "support/replace.h"
 
 /* Line by line: a file of many records is larger than S4D_FILE_MAX. whole: the last line counts
  * without its newline, too. */
@@ -59,17 +60,13 @@ static int fail(const char *file, const char *what, struct s4d_error *err)
 
 int s4d_records_write(const struct s4d_records *records, const char *file, struct s4d_error *err)
 {
-    char *new = s4d_asprintf("%s.new", file);
-    FILE *out = fopen(new, "w");
-    int rc = out != NULL ? 0 : fail(new, "cannot be written", err);
+    struct s4d_replacement to;
+    int rc = 0;
+    if (s4d_replace_open(&to, file, err))
+        return -1;
     for (int i = 0; rc == 0 && i < records->n; i++)
-        rc = s4d_record_write(records->v[i], out, err);
-    if (out != NULL && fclose(out) != 0 && rc == 0)
-        rc = fail(new, "cannot be written", err);
-    if (rc == 0 && rename(new, file) != 0)
-        rc = fail(file, "cannot be replaced", err);
-    free(new);
-    return rc;
+        rc = s4d_record_write(records->v[i], to.out, err);
+    return s4d_replace_close(&to, rc, err);
 }
 
 /* Where the last whole line ends: behind it is what a run was writing when it was killed. */

@@ -12,6 +12,7 @@
 #include "support/file.h"
 #include "support/lines.h"
 #include "support/memory.h"
+#include "support/replace.h"
 
 const char *const s4d_gemm_tuning_names[S4D_TUNINGS + 1] = {
     [S4D_TUNING_OFF] = "off",
@@ -183,50 +184,22 @@ static void make_folders(const char *file)
     free(path);
 }
 
-static int not_written(const char *file, struct s4d_error *err)
-{
-    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
-}
-
-/* The file that is renamed at the end. */
-static FILE *open_new(const char *file, char **new)
-{
-    *new = s4d_asprintf("%s.%ld", file, (long)getpid());
-    make_folders(file);
-    return fopen(*new, "we");
-}
-
 int s4d_gemm_choices_writable(const char *file, struct s4d_error *err)
 {
-    char *new;
-    FILE *out = open_new(file, &new);
-    int rc = out ? 0 : not_written(file, err);
-    if (out) {
-        fclose(out);
-        unlink(new);
-    }
-    free(new);
-    return rc;
+    make_folders(file);
+    return s4d_file_writable(file, err);
 }
 
 int s4d_gemm_choices_write(const struct s4d_gemm_choices *choices, const char *file,
                            const char *device, const char *library, struct s4d_error *err)
 {
-    char *new;
-    FILE *out = open_new(file, &new);
-    int rc = out ? 0 : -1;
-    if (out) {
-        fputs(header, out);
-        copy_others(out, file, device, library);
-        for (int i = 0; i < choices->n; i++)
-            write_choice(out, &choices->v[i], device, library);
-        rc = ferror(out) != 0;
-        rc = fclose(out) != 0 || rc || rename(new, file) != 0 ? -1 : 0;
-    }
-    if (rc) {
-        not_written(file, err);
-        unlink(new);
-    }
-    free(new);
-    return rc;
+    struct s4d_replacement to;
+    make_folders(file);
+    if (s4d_replace_open(&to, file, err))
+        return -1;
+    fputs(header, to.out);
+    copy_others(to.out, file, device, library);
+    for (int i = 0; i < choices->n; i++)
+        write_choice(to.out, &choices->v[i], device, library);
+    return s4d_replace_close(&to, 0, err);
 }

@@ -13,6 +13,7 @@
 
 #include "support/lines.h"
 #include "support/memory.h"
+#include "support/replace.h"
 
 enum { MOST_LINE = 64 << 20 };
 
@@ -176,20 +177,11 @@ json_t *s4d_suite_log_state(const struct s4d_suite_log *log)
 
 int s4d_suite_log_run(struct s4d_suite_log *log, json_t *state, struct s4d_error *err)
 {
-    char *new = s4d_asprintf("%s.new", log->running);
-    FILE *out = fopen(new, "we");
-    int rc = out ? 0 : cannot(new, err);
-    if (out &&
-        (json_dumpf(state, out, 0) || fputc('\n', out) == EOF || fflush(out) || fsync(fileno(out))))
-        rc = cannot(new, err);
-    if (out && fclose(out) != 0 && !rc)
-        rc = cannot(new, err);
-    if (!rc && rename(new, log->running) != 0)
-        rc = cannot(log->running, err);
-    if (rc)
-        unlink(new);
-    free(new);
-    return rc;
+    struct s4d_replacement to;
+    if (s4d_replace_open(&to, log->running, err))
+        return -1;
+    bool lost = json_dumpf(state, to.out, 0) || fputc('\n', to.out) == EOF;
+    return s4d_replace_close(&to, lost ? cannot(log->running, err) : 0, err);
 }
 
 int s4d_suite_log_end(struct s4d_suite_log *log, struct s4d_error *err)

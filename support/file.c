@@ -14,6 +14,7 @@
 
 #include "support/memory.h"
 #include "support/random.h"
+#include "support/replace.h"
 
 static int read_open(FILE *f, const char *file, char **bytes, size_t *n, struct s4d_error *err)
 {
@@ -55,18 +56,10 @@ int s4d_file_read(const char *file, char **bytes, size_t *n, struct s4d_error *e
     return rc;
 }
 
-int s4d_file_writable(const char *file, struct s4d_error *err)
+/* Tried, because permissions do not say all: not for root, not of every file system. */
+static int try_beside(const char *file, const char *target, struct s4d_error *err)
 {
-    struct stat st;
-    if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
-        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "expected a file to write, found a folder");
-    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode)) {
-        if (access(file, W_OK) == 0)
-            return 0;
-        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
-    }
-    /* Tried, because permissions do not say all: not for root, not of every file system. */
-    char *beside = s4d_asprintf("%s.XXXXXX", file);
+    char *beside = s4d_asprintf("%s.XXXXXX", target);
     int fd = mkstemp(beside), rc = 0;
     if (fd < 0)
         rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "no file can be written there: %s",
@@ -74,6 +67,21 @@ int s4d_file_writable(const char *file, struct s4d_error *err)
     else if (close(fd) || unlink(beside) || (access(file, F_OK) == 0 && access(file, W_OK)))
         rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
     free(beside);
+    return rc;
+}
+
+int s4d_file_writable(const char *file, struct s4d_error *err)
+{
+    struct stat st;
+    if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
+        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "expected a file to write, found a folder");
+    char *target = s4d_link_target(file);
+    int rc = 0;
+    if (target && s4d_is_replaced(target))
+        rc = try_beside(file, target, err);
+    else if (!target || access(target, W_OK))
+        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    free(target);
     return rc;
 }
 
@@ -88,22 +96,32 @@ static void split_path(const char *file, char folder[PATH_MAX], const char **nam
         snprintf(folder, PATH_MAX, ".");
 }
 
+/* Of files that are not there: one name in one folder, behind links. */
+static bool same_name(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    char folder[PATH_MAX], *file[2] = {s4d_link_target(a), s4d_link_target(b)};
+    const char *name[2] = {NULL, NULL};
+    bool same = file[0] && file[1];
+    if (same) {
+        split_path(file[0], folder, &name[0]);
+        same = stat(folder, &sa) == 0;
+        split_path(file[1], folder, &name[1]);
+        same = same && stat(folder, &sb) == 0 && strcmp(name[0], name[1]) == 0 &&
+               sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    }
+    free(file[0]);
+    free(file[1]);
+    return same;
+}
+
 bool s4d_file_same(const char *a, const char *b)
 {
     struct stat sa, sb;
     bool there = stat(a, &sa) == 0;
     if (there != (stat(b, &sb) == 0) || (there && !S_ISREG(sa.st_mode)))
         return false;
-    char folder[PATH_MAX];
-    const char *name_a = NULL, *name_b = NULL;
-    if (!there) { /* one name in one folder */
-        split_path(a, folder, &name_a);
-        bool known = stat(folder, &sa) == 0;
-        split_path(b, folder, &name_b);
-        if (!known || stat(folder, &sb) || strcmp(name_a, name_b) != 0)
-            return false;
-    }
-    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    return there ? sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino : same_name(a, b);
 }
 
 int s4d_outputs_check(const struct s4d_output *v, int n, struct s4d_error *err)

@@ -1,63 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing safetensors: beside, to the disk, renamed. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "support/memory.h"
+#include "support/replace.h"
 #include "support/safetensors.h"
 
 enum { BUFFER = 1 << 20 };
 
 struct s4d_safetensors_writer {
-    char *file, *partial;
-    int fd;
+    struct s4d_replacement to;
     int64_t expected, written; /* bytes of all tensors */
     size_t buffered;
     unsigned char buffer[BUFFER];
 };
 
-static int fail(const struct s4d_safetensors_writer *w, const char *what, struct s4d_error *err)
-{
-    return s4d_fail(err, S4D_EXIT_OUTPUT, w->file, "cannot %s %s: %s", what, w->partial,
-                    strerror(errno));
-}
-
-/* Opens FILE.partial, left by a killed process or not, for us alone. The one that holds the lock
- * may have renamed it since we opened it: then what we hold is FILE, and we open again. */
-static int open_partial(struct s4d_safetensors_writer *w, struct s4d_error *err)
-{
-    for (;;) {
-        struct stat ours, named;
-        w->fd = open(w->partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (w->fd < 0)
-            return fail(w, "create", err);
-        if (flock(w->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-            return s4d_fail(err, S4D_EXIT_OUTPUT, w->file, "another process is writing %s",
-                            w->partial);
-        if (fstat(w->fd, &ours) == 0 && stat(w->partial, &named) == 0 &&
-            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
-            break;
-        close(w->fd);
-    }
-    return ftruncate(w->fd, 0) ? fail(w, "empty", err) : 0;
-}
-
 static int put(struct s4d_safetensors_writer *w, const void *bytes, size_t n, struct s4d_error *err)
 {
     for (const char *at = bytes; n;) {
-        ssize_t wrote = write(w->fd, at, n);
+        ssize_t wrote = write(fileno(w->to.out), at, n);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
-            return fail(w, "write", err);
+            return s4d_fail(err, S4D_EXIT_OUTPUT, w->to.name, "cannot write %s: %s", w->to.partial,
+                            strerror(errno));
         at += wrote;
         n -= (size_t)wrote;
     }
@@ -136,17 +109,8 @@ int s4d_safetensors_create(const char *file, const struct s4d_safetensor *tensor
         return s4d_fail(err, S4D_EXIT_OUTPUT, file, "expected a file to replace, found %s",
                         S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
     struct s4d_safetensors_writer *w = s4d_calloc(1, sizeof *w);
-    w->file = s4d_strdup(file);
-    w->partial = s4d_asprintf("%s.partial", file);
     char *text = make_header(tensors, n, metadata, &w->expected);
-    int rc = open_partial(w, err);
-    if (rc) {
-        if (w->fd >= 0)
-            close(w->fd);
-        w->fd = -1; /* it is not ours to remove */
-    } else {
-        rc = write_header(w, text, err);
-    }
+    int rc = s4d_replace_open(&w->to, file, err) || write_header(w, text, err);
     free(text);
     if (rc) {
         s4d_safetensors_abandon(w);
@@ -160,55 +124,24 @@ int s4d_safetensors_write(struct s4d_safetensors_writer *w, const void *bytes, s
                           struct s4d_error *err)
 {
     w->written += (int64_t)n;
-    S4D_ASSERT(w->written <= w->expected, "%s: %" PRId64 " bytes of %" PRId64, w->file, w->written,
-               w->expected);
+    S4D_ASSERT(w->written <= w->expected, "%s: %" PRId64 " bytes of %" PRId64, w->to.name,
+               w->written, w->expected);
     return append(w, bytes, n, err);
-}
-
-/* The folder's entry too, so that a power cut leaves the old file or the new one. */
-static void sync_folder(const char *file)
-{
-    char *folder = s4d_strdup(file), *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd); /* some file systems know none of a folder; the file itself is on disk */
-        close(fd);
-    }
-    free(folder);
 }
 
 int s4d_safetensors_finish(struct s4d_safetensors_writer *w, struct s4d_error *err)
 {
-    S4D_ASSERT(w->written == w->expected, "%s: %" PRId64 " bytes of %" PRId64, w->file, w->written,
-               w->expected);
-    int rc = flush(w, err);
-    if (!rc && fsync(w->fd))
-        rc = fail(w, "write", err);
-    if (!rc && rename(w->partial, w->file))
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, w->file, "cannot rename %s to it: %s", w->partial,
-                      strerror(errno));
-    if (rc) {
-        s4d_safetensors_abandon(w);
-        return rc;
-    }
-    sync_folder(w->file);
-    close(w->fd);
-    w->fd = -1; /* FILE.partial is not ours any more */
-    s4d_safetensors_abandon(w);
-    return 0;
+    S4D_ASSERT(w->written == w->expected, "%s: %" PRId64 " bytes of %" PRId64, w->to.name,
+               w->written, w->expected);
+    int rc = s4d_replace_close(&w->to, flush(w, err), err);
+    free(w);
+    return rc;
 }
 
 void s4d_safetensors_abandon(struct s4d_safetensors_writer *w)
 {
     if (!w)
         return;
-    if (w->fd >= 0) {
-        unlink(w->partial);
-        close(w->fd);
-    }
-    free(w->file);
-    free(w->partial);
+    s4d_replace_close(&w->to, -1, NULL);
     free(w);
 }

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/timeline.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/memory.h"
+#include "support/replace.h"
 
 struct s4d_timeline {
+    struct s4d_replacement to;
     FILE *out;
-    char *file;
     const char *separator;
 };
 
 int s4d_timeline_open(struct s4d_timeline **t, const char *file, struct s4d_error *err)
 {
+    struct s4d_replacement to;
     *t = NULL;
-    FILE *out = fopen(file, "w");
-    if (!out)
-        return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
+    if (s4d_replace_open(&to, file, err))
+        return -1;
     *t = s4d_calloc(1, sizeof **t);
-    **t = (struct s4d_timeline){.out = out, .file = s4d_strdup(file), .separator = "\n"};
-    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", out);
+    **t = (struct s4d_timeline){.to = to, .out = to.out, .separator = "\n"};
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", to.out);
     return 0;
 }
 
@@ -84,12 +84,7 @@ void s4d_timeline_event(struct s4d_timeline *t, int process, int thread, const c
 int s4d_timeline_close(struct s4d_timeline *t, struct s4d_error *err)
 {
     fputs("\n]}\n", t->out);
-    int bad = ferror(t->out), rc = 0;
-    errno = 0;
-    if (fclose(t->out) != 0 || bad)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, t->file, "cannot be written: %s",
-                      errno ? strerror(errno) : "an earlier write failed");
-    free(t->file);
+    int rc = s4d_replace_close(&t->to, 0, err);
     free(t);
     return rc;
 }

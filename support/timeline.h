@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timelines for Perfetto (ui.perfetto.dev) and chrome://tracing: the Trace Event Format's JSON,
- * written as it comes. A process is a rank, a thread one of its streams. */
+ * written as it comes, beside, and renamed when it is whole. A process is a rank, a thread one of
+ * its streams. */
 #ifndef S4D_SUPPORT_TIMELINE_H
 #define S4D_SUPPORT_TIMELINE_H
 

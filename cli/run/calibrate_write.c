@@ -11,6 +11,7 @@
 #include "support/machine.h"
 #include "support/memory.h"
 #include "support/nccl_topology.h"
+#include "support/replace.h"
 
 /* A machine with NCCL's constants and the file's node. */
 static int load_topology(struct s4d_machine *m, const char *topology, int devices, int nodes,
@@ -118,19 +119,12 @@ int s4d_calibrate_write(const struct s4d_calibration *c, const char *topology, c
     struct s4d_machine m;
     if (make(c, topology, &m, err))
         return -1;
-    char *new = s4d_asprintf("%s.new", file);
-    FILE *out = fopen(new, "w");
-    int rc =
-        out ? 0 : s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (out)
-        s4d_machine_write(&m, out);
-    if (out && (ferror(out) || fclose(out) != 0))
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (!rc && rename(new, file) != 0)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be replaced: %s", strerror(errno));
-    if (rc)
-        unlink(new);
-    free(new);
+    struct s4d_replacement to;
+    int rc = s4d_replace_open(&to, file, err);
+    if (!rc) {
+        s4d_machine_write(&m, to.out);
+        rc = s4d_replace_close(&to, 0, err);
+    }
     s4d_machine_free(&m);
     return rc;
 }

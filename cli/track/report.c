@@ -11,6 +11,7 @@
 #include "plots/page/report.h"
 #include "support/file.h"
 #include "support/memory.h"
+#include "support/replace.h"
 
 struct config {
     char *store;
@@ -74,18 +75,10 @@ static const struct s4d_option_group groups[] = {
 static int write_file(const char *file, struct s4d_store *store, const struct s4d_verdict *verdict,
                       const struct s4d_report_options *report, struct s4d_error *err)
 {
-    char *new = s4d_asprintf("%s.new", file);
-    FILE *out = fopen(new, "we");
-    int rc = out ? s4d_report_write(out, store, verdict, report, err)
-                 : s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (out && fclose(out) != 0 && rc == 0)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, new, "cannot be written: %s", strerror(errno));
-    if (rc == 0 && rename(new, file) != 0)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
-    if (out && rc)
-        remove(new);
-    free(new);
-    return rc;
+    struct s4d_replacement to;
+    if (s4d_replace_open(&to, file, err))
+        return -1;
+    return s4d_replace_close(&to, s4d_report_write(to.out, store, verdict, report, err), err);
 }
 
 static int write_report(const struct own *own, struct s4d_store *store,

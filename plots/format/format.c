@@ -7,6 +7,7 @@
 
 #include "support/memory.h"
 #include "support/quote.h"
+#include "support/replace.h"
 
 /* clang-format off */
 const struct s4d_format s4d_formats[] = {
@@ -58,11 +59,6 @@ void s4d_write_escaped(FILE *out, const char *text)
         }
 }
 
-static int fail(const char *file, struct s4d_error *err)
-{
-    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s", strerror(errno));
-}
-
 int s4d_format_write(const struct s4d_format *format, const struct s4d_outcomes *outcomes,
                      const char *output, struct s4d_error *err)
 {
@@ -70,18 +66,8 @@ int s4d_format_write(const struct s4d_format *format, const struct s4d_outcomes 
         return format->write(outcomes, stdout, err);
     if (format->write_folder)
         return format->write_folder(outcomes, output, err);
-    char *new = s4d_asprintf("%s.new", output);
-    FILE *out = fopen(new, "we");
-    int rc = out ? format->write(outcomes, out, err) : fail(new, err);
-    if (out) {
-        int lost = fflush(out) != 0 || ferror(out);
-        if ((fclose(out) != 0 || lost) && rc == 0)
-            rc = fail(new, err);
-        if (rc == 0 && rename(new, output) != 0)
-            rc = fail(output, err);
-        if (rc)
-            remove(new);
-    }
-    free(new);
-    return rc;
+    struct s4d_replacement to;
+    if (s4d_replace_open(&to, output, err))
+        return -1;
+    return s4d_replace_close(&to, format->write(outcomes, to.out, err), err);
 }

@@ -64,7 +64,7 @@ PY
     grep -q '^attention-backward ' "$dir/out"
     grep -q '^reduce-scatter  *2 ranks' "$dir/out"
     grep -q ' 0 wrong values  OK' "$dir/out"
-    [ ! -e "$dir/host.yaml.new" ]
+    [ ! -e "$dir/host.yaml.partial" ]
     grep -q 'mpirun -n 2 scale4d-run calibrate' "$dir/host.yaml"
     "$s4d" machines "$dir/host.yaml" > "$dir/values"
     grep -q '^node.compute_units .*measured' "$dir/values"

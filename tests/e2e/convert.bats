@@ -130,7 +130,7 @@ END
     refuses 65 "has no records" -- convert /dev/null --to junit
     tail -n 1 r.jsonl > failure.jsonl
     refuses 65 "no record has a number of which more is better" -- convert failure.jsonl --to github-bigger-is-better --output x.json
-    [ ! -e x.json ] && [ ! -e x.json.new ]
+    [ ! -e x.json ] && [ ! -e x.json.partial ]
     refuses 74 "cannot be written" -- convert r.jsonl --to junit --output nowhere/x.xml
     refuses 74 "cannot be written" -- convert r.jsonl --to reframe-perflog --output r.jsonl/logs
 }

@@ -93,7 +93,7 @@ END
     [ "$status" -eq 69 ]
     grep -q "gnuplot: cannot be started" "$dir/err"
     [ "$(cat "$dir/report.html")" = old ]
-    [ ! -e "$dir/report.html.new" ]
+    [ ! -e "$dir/report.html.partial" ]
     TMPDIR=$dir/nowhere refuses 74 "cannot be made" -- track report --output "$dir/report.html"
     [ "$(cat "$dir/report.html")" = old ]
     if [ -e /dev/full ]; then
