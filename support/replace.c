@@ -17,11 +17,10 @@
 enum { MOST_LINKS = 40 }; /* path_resolution(7) */
 enum { LOOKS = 100, LOOK_NS = 10000000 };
 
-static int cannot(const struct s4d_replacement *r, const char *what, struct s4d_error *err)
+static int cannot(const struct s4d_replacement *r, struct s4d_error *err)
 {
-    const char *why = errno ? strerror(errno) : "an earlier write failed";
-    return s4d_fail(err, S4D_EXIT_OUTPUT, r->name, "cannot %s %s: %s", what,
-                    r->partial ? r->partial : r->file, why);
+    return s4d_fail(err, S4D_EXIT_OUTPUT, r->name, "cannot be written: %s",
+                    errno ? strerror(errno) : "an earlier write failed");
 }
 
 char *s4d_link_target(const char *file)
@@ -67,7 +66,7 @@ static int open_partial(const struct s4d_replacement *r, struct s4d_error *err)
     for (int looks = 0;;) {
         int fd = open(r->partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0)
-            return cannot(r, "create", err);
+            return cannot(r, err);
         bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
         bool busy = !locked && errno == EWOULDBLOCK; /* some file systems have no locks */
         if (!busy && is_named(fd, r->partial))
@@ -92,7 +91,7 @@ static void release(struct s4d_replacement *r)
 static int open_itself(const struct s4d_replacement *r, struct s4d_error *err)
 {
     int fd = open(r->file, O_WRONLY | O_APPEND | O_CLOEXEC); /* a folder is refused here */
-    return fd < 0 ? cannot(r, "write", err) : fd;
+    return fd < 0 ? cannot(r, err) : fd;
 }
 
 static int open_beside(struct s4d_replacement *r, struct s4d_error *err)
@@ -105,7 +104,7 @@ static int open_beside(struct s4d_replacement *r, struct s4d_error *err)
         (void)!fchmod(fd, there.st_mode & 0777);
     if (fd < 0 || ftruncate(fd, 0) == 0)
         return fd;
-    cannot(r, "empty", err);
+    cannot(r, err);
     close(fd);
     return -1;
 }
@@ -121,7 +120,7 @@ int s4d_replace_open(struct s4d_replacement *r, const char *file, struct s4d_err
     if (fd >= 0 && (r->out = fdopen(fd, "w")) != NULL)
         return 0;
     if (fd >= 0) {
-        cannot(r, "open", err);
+        cannot(r, err);
         close(fd);
     }
     release(r);
@@ -148,18 +147,17 @@ int s4d_replace_close(struct s4d_replacement *r, int rc, struct s4d_error *err)
         return rc;
     errno = 0;
     if ((ferror(r->out) || fflush(r->out)) && !rc)
-        rc = cannot(r, "write", err);
+        rc = cannot(r, err);
     if (!rc && r->partial && fsync(fileno(r->out)))
-        rc = cannot(r, "write", err);
+        rc = cannot(r, err);
     if (!rc && r->partial && rename(r->partial, r->file))
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, r->name, "cannot rename %s to it: %s", r->partial,
-                      strerror(errno));
+        rc = cannot(r, err);
     if (rc && r->partial)
         unlink(r->partial); /* before the lock goes with the descriptor */
     else if (r->partial)
         sync_folder(r->file);
     if (fclose(r->out) && !rc && !r->partial)
-        rc = cannot(r, "write", err);
+        rc = cannot(r, err);
     release(r);
     return rc;
 }

@@ -34,19 +34,18 @@ static void describe(void *self, char *text, int size)
         snprintf(text, (size_t)size, "the start of a measurement");
 }
 
-int s4d_bench_watch_within(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                           double timeout_s, double limit_s, struct s4d_error *err)
+int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
+                    const struct s4d_waiting *waiting, double limit_s)
 {
+    struct s4d_error err;
     *b = (struct s4d_bench){.world = world,
                             .backend = s4d_backend_of(backend),
                             .threads = threads,
+                            .group_timeout_s = waiting->group_timeout_s,
                             .progress = S4D_PROGRESS_DEFAULT};
-    if (b->backend->absent)
-        return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
-                        b->backend->name, b->backend->absent);
     struct s4d_watch watch = {.rank = world->rank,
                               .host = world->host,
-                              .timeout_s = timeout_s,
+                              .timeout_s = waiting->timeout_s,
                               .limit_s = limit_s,
                               .n_peers = world->local_size,
                               .peer_rank = world->local_ranks,
@@ -54,17 +53,17 @@ int s4d_bench_watch_within(struct s4d_bench *b, struct s4d_world *world, int bac
                               .completed = completed,
                               .describe = describe,
                               .self = b};
-    return s4d_watch_start(&watch, err);
+    int rc = s4d_waiting_check(waiting, backend, &err);
+    if (!rc && b->backend->absent)
+        rc = s4d_fail(&err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
+                      b->backend->name, b->backend->absent);
+    if (!rc)
+        rc = s4d_watch_start(&watch, &err);
+    return s4d_world_agree(world, rc ? &err : NULL);
 }
 
-int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                    double timeout_s, struct s4d_error *err)
-{
-    return s4d_bench_watch_within(b, world, backend, threads, timeout_s, 0, err);
-}
-
-int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,
-                           struct s4d_error *err)
+static int open_device(struct s4d_bench *b, const struct s4d_program *program,
+                       struct s4d_error *err)
 {
     struct s4d_backend_options o = {.comm = b->world->comm,
                                     .threads = b->threads,
@@ -72,7 +71,8 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
                                         s4d_host_progress(b->progress, b->peers.oversubscribed),
                                     .tf32 = b->tf32,
                                     .gemm_tuning = b->gemm_tuning,
-                                    .gemm_cache = b->gemm_cache};
+                                    .gemm_cache = b->gemm_cache,
+                                    .group_timeout_s = b->group_timeout_s};
     b->program = *program;
     s4d_tokens_random(&b->tokens, 1, 2, 1); /* never asked */
     o.tokens = b->tokens;
@@ -85,9 +85,22 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
     return 0;
 }
 
+int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,
+                           const struct s4d_probe_options *options, int64_t pool_bytes)
+{
+    struct s4d_error err;
+    int rc = open_device(b, program, &err);
+    if (!rc && options)
+        rc = s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, &err);
+    int code = s4d_world_agree(b->world, rc ? &err : NULL);
+    if (code)
+        s4d_bench_close(b);
+    return code;
+}
+
 int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
                    enum s4d_type precision, const struct s4d_probe_options *options,
-                   int64_t pool_bytes, struct s4d_error *err)
+                   int64_t pool_bytes)
 {
     struct s4d_program program = {.grid = *grid, .ops = &b->op, .n_ops = 1};
     b->op = (struct s4d_op){.kind = S4D_OP_ALL_REDUCE,
@@ -95,9 +108,7 @@ int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_st
                             .label = {.layer = -1, .micro_batch = -1, .name = "probe"}};
     program.options.precision = precision;
     program.stream_length[stream] = 1;
-    if (s4d_bench_open_program(b, &program, err))
-        return -1;
-    return s4d_probe_open(&b->probe, &b->device, &b->peers, options, pool_bytes, err);
+    return s4d_bench_open_program(b, &program, options, pool_bytes);
 }
 
 void s4d_bench_close(struct s4d_bench *b)

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "cli/run/waiting.h"
 #include "real/mpi/backend.h"
 #include "real/mpi/peers.h"
 #include "real/mpi/world.h"
@@ -14,7 +15,8 @@
 struct s4d_bench {
     struct s4d_world *world;
     const struct s4d_backend *backend;
-    int threads;     /* of BLAS */
+    int threads; /* of BLAS */
+    double group_timeout_s;
     int progress;    /* enum s4d_progress_mode: the default, unless set before s4d_bench_open */
     bool tf32;       /* likewise, and off */
     int gemm_tuning; /* likewise: of the program's products; and its file */
@@ -28,21 +30,22 @@ struct s4d_bench {
     atomic_bool open; /* the watching thread may ask the device */
 };
 
-/* Watches the ranks, for measurements on a backend of this build, until s4d_watch_stop; the bench
- * outlives it. 0, or -1. */
+/* These three are collective, and return an exit code, the same on all ranks, whose error has been
+ * printed: 64: waiting that the backend does not know; 69: a device or what it needs is missing.
+ *
+ * Watches the ranks, for measurements on a backend of this build, until s4d_watch_stop; the bench
+ * outlives it. The job ends after limit_s (0: never), whatever completes. */
 int s4d_bench_watch(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                    double timeout_s, struct s4d_error *err);
-/* The same, and the job ends after limit_s (0: never), whatever completes. */
-int s4d_bench_watch_within(struct s4d_bench *b, struct s4d_world *world, int backend, int threads,
-                           double timeout_s, double limit_s, struct s4d_error *err);
-/* Opens a device whose groups on `stream` are those of the grid. Collective. 0, or -1 (exit 69). */
+                    const struct s4d_waiting *waiting, double limit_s);
+/* Opens a device whose groups on `stream` are those of the grid. */
 int s4d_bench_open(struct s4d_bench *b, const struct s4d_grid *grid, enum s4d_stream stream,
                    enum s4d_type precision, const struct s4d_probe_options *options,
-                   int64_t pool_bytes, struct s4d_error *err);
-/* The same of a program that has its grid, precision and streams; without a probe. Its ops outlive
- * the bench. */
+                   int64_t pool_bytes);
+/* The same of a program that has its grid, precision and streams; options NULL: without a probe.
+ * Its ops outlive the bench. */
 int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *program,
-                           struct s4d_error *err);
+                           const struct s4d_probe_options *options, int64_t pool_bytes);
+/* Of what is open; else nothing. Collective. */
 void s4d_bench_close(struct s4d_bench *b);
 
 /* 0, or -1 (exit 64): --tf32 of a backend or precision that has none. */

@@ -72,16 +72,12 @@ static const struct s4d_option options[] = {
      .min = 3,
      .max = 100,
      .help = "of each measurement, at most"},
-    {.name = "timeout",
-     .argument = "TIME",
-     .type = S4D_OPT_TIME,
-     .offset = AT(timeout_s),
-     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
     {.name = NULL},
 };
 
 static const struct s4d_option_group groups[] = {
     {.title = "Calibration", .options = options},
+    S4D_WAITING_GROUP(AT(waiting)),
     {.title = "Schedule (without --grid: every grid of so many ranks that divides the model)",
      .options = s4d_schedule_options,
      .offset = AT(schedule)},
@@ -249,8 +245,10 @@ static int measure_collectives(struct s4d_calibrate *c, struct s4d_bench *b,
             continue;
         if (c->world->rank == 0)
             s4d_progress("measuring collectives", pass * n + ranks, PASSES * n);
-        if (s4d_bench_open(b, &grid, S4D_STREAM_Y, S4D_F32, o, c->pool_bytes, err) ||
-            s4d_calibrate_collectives(&c->result, &b->probe, &grid, S4D_STREAM_Y,
+        int code = s4d_bench_open(b, &grid, S4D_STREAM_Y, S4D_F32, o, c->pool_bytes);
+        if (code)
+            return code;
+        if (s4d_calibrate_collectives(&c->result, &b->probe, &grid, S4D_STREAM_Y,
                                       c->largest_collective, err))
             return -1;
         struct s4d_probed beside;
@@ -264,11 +262,10 @@ static int measure_collectives(struct s4d_calibrate *c, struct s4d_bench *b,
     return 0;
 }
 
-static int describe_once(struct s4d_calibrate *c, const struct s4d_bench *b)
+static void describe_once(struct s4d_calibrate *c, const struct s4d_bench *b)
 {
     if (!c->result.device)
         s4d_calibrate_describe(c, b);
-    return 0;
 }
 
 static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
@@ -281,8 +278,11 @@ static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
                                         .vocabulary = 2};
     struct s4d_grid grid = s4d_grid_make(1, 1, c->world->size, 1);
     enum s4d_stream none = S4D_STREAM_COMPUTE;
-    if (s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes, err) ||
-        describe_once(c, b) || measure_programs(c, b, pass, err))
+    int code = s4d_bench_open(b, &grid, none, c->precision, &o, c->pool_bytes);
+    if (code)
+        return code;
+    describe_once(c, b);
+    if (measure_programs(c, b, pass, err))
         return -1;
     if ((c->parts & S4D_PART_COPIES) &&
         s4d_calibrate_copies(&c->result, &b->probe, S4D_LARGEST_COPY, err))
@@ -291,15 +291,16 @@ static int measure_pass(struct s4d_calibrate *c, struct s4d_bench *b, int pass,
     return (c->parts & S4D_PART_COLLECTIVES) ? measure_collectives(c, b, &o, pass, err) : 0;
 }
 
+/* 0; the exit code on which all ranks agree, its error printed; or -1: this rank's error. */
 static int measure(struct s4d_calibrate *c, struct s4d_bench *b, struct s4d_error *err)
 {
+    int rc = 0;
     measure_needs(c);
-    for (int pass = 0; pass < PASSES; pass++)
-        if (measure_pass(c, b, pass, err))
-            return -1;
+    for (int pass = 0; pass < PASSES && !rc; pass++)
+        rc = measure_pass(c, b, pass, err);
     if (c->world->rank == 0)
         s4d_progress_end();
-    return 0;
+    return rc;
 }
 
 /* Of rank 0, whose node it is. */
@@ -322,10 +323,8 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
     int rc = find_parts(c, names, &err) || check_topology(c, &err) ? -1 : build_programs(c, &err);
     int code = s4d_world_agree(w, rc ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(w, s4d_bench_watch(&bench, w, c->config->backend, c->config->threads,
-                                                  c->config->timeout_s, &err)
-                                      ? &err
-                                      : NULL);
+        code = s4d_bench_watch(&bench, w, c->config->backend, c->config->threads,
+                               &c->config->waiting, 0);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(w, c->config->threads);
@@ -333,9 +332,12 @@ static int calibrate(struct s4d_calibrate *c, const struct s4d_texts *names)
     bench.tf32 = c->config->tf32;
     if (bench.backend->own_devices)
         bench.peers.active = w->size;
-    if (measure(c, &bench, &err))
+    code = measure(c, &bench, &err);
+    if (code < 0)
         s4d_world_abort(w, &err);
     s4d_watch_stop();
+    if (code)
+        return code;
     s4d_calibrate_print(c);
     rc = w->rank == 0 && c->config->output
              ? s4d_calibrate_write(&c->result, c->config->topology, c->config->output, &err)
@@ -362,7 +364,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
 {
     struct s4d_calibrate_config config = {.threads = 1,
                                           .samples = 9,
-                                          .timeout_s = 600,
+                                          .waiting.timeout_s = 600,
                                           .progress = S4D_PROGRESS_DEFAULT,
                                           .schedule = s4d_schedule_options_default()};
     struct s4d_calibrate c = {.config = &config, .world = world};

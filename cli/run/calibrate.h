@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "cli/run/waiting.h"
 #include "real/calibration.h"
 #include "real/mpi/world.h"
 #include "schedule/schedule_options.h"
@@ -26,7 +27,7 @@ struct s4d_calibrate_config {
     bool tf32, transposes;
     char *output, *topology;
     struct s4d_texts workloads;
-    double timeout_s;
+    struct s4d_waiting waiting;
     struct s4d_schedule_options schedule;
 };
 

@@ -18,7 +18,7 @@ struct config {
     char *op, *axis, *grid, *host_class;
     int factor, samples, threads;
     int64_t smallest, largest;
-    double timeout_s;
+    struct s4d_waiting waiting;
     bool json;
 };
 
@@ -85,11 +85,6 @@ static const struct s4d_option options[] = {
      .min = 1,
      .max = 4096,
      .help = "processors that every rank has"},
-    {.name = "timeout",
-     .argument = "TIME",
-     .type = S4D_OPT_TIME,
-     .offset = AT(timeout_s),
-     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
     {.name = "host-class",
      .argument = "NAME",
      .type = S4D_OPT_TEXT,
@@ -101,8 +96,8 @@ static const struct s4d_option options[] = {
      .help = "one record a size instead of the table"},
     {.name = NULL},
 };
-static const struct s4d_option_group groups[] = {{.title = "Collective", .options = options},
-                                                 {.options = NULL}};
+static const struct s4d_option_group groups[] = {
+    {.title = "Collective", .options = options}, S4D_WAITING_GROUP(AT(waiting)), {.options = NULL}};
 
 struct job {
     const struct config *config;
@@ -113,6 +108,8 @@ struct job {
     char *host_class;
     double wrong;
     int noisy;
+    bool lost; /* a record, and why */
+    struct s4d_error err;
 };
 
 static int find_op(struct job *job, struct s4d_error *err)
@@ -179,8 +176,8 @@ static void print_head(const struct job *job)
            "(us)", "(GB/s)", "(GB/s)", "(us)", "(%)", "");
 }
 
-static int report(const struct job *job, int64_t bytes, const struct s4d_probed *p,
-                  struct s4d_error *err)
+/* What cannot be written is known in the end, when other ranks can be told. */
+static void report(struct job *job, int64_t bytes, const struct s4d_probed *p)
 {
     int per_rank = job->op == S4D_OP_ALL_REDUCE ? 1 : job->members;
     double algorithm_Bps = (double)bytes / p->t.median;
@@ -190,7 +187,7 @@ static int report(const struct job *job, int64_t bytes, const struct s4d_probed 
                job->op == S4D_OP_ALL_GATHER ? "none" : "sum", -1, 1e6 * p->t.median,
                1e-9 * algorithm_Bps, 1e-9 * bus_Bps(job, algorithm_Bps), 1e6 * p->t.p99,
                100 * p->t.variation, p->noisy ? '!' : ' ', p->wrong);
-        return 0;
+        return;
     }
     const int *size = job->grid.size;
     char *grid = s4d_asprintf("%dx%dx%dx%d", size[S4D_X], size[S4D_Y], size[S4D_Z], size[S4D_DATA]);
@@ -204,20 +201,24 @@ static int report(const struct job *job, int64_t bytes, const struct s4d_probed 
         p->t.n, "noisy", p->noisy, "wrong", p->wrong, "model_version", s4d_model_version);
     json_object_set_new(record, "host_class", json_string(job->host_class));
     json_object_set(record, "provenance", job->provenance);
-    int rc = s4d_record_write(record, stdout, err);
+    if (!job->lost)
+        job->lost = s4d_record_write(record, stdout, &job->err) != 0;
     json_decref(record);
     free(grid);
-    return rc;
+}
+
+static int open_bench(const struct job *job, struct s4d_bench *b)
+{
+    const struct config *c = job->config;
+    const struct s4d_probe_options o = {
+        .samples = c->samples, .sample_s = 0, .op_s = 0.05, .attempts = 3, .vocabulary = 2};
+    return s4d_bench_open(b, &job->grid, (enum s4d_stream)job->stream, S4D_F32, &o,
+                          2 * c->largest + 4096);
 }
 
 static int measure(struct job *job, struct s4d_bench *b, struct s4d_error *err)
 {
     const struct config *c = job->config;
-    const struct s4d_probe_options o = {
-        .samples = c->samples, .sample_s = 0, .op_s = 0.05, .attempts = 3, .vocabulary = 2};
-    if (s4d_bench_open(b, &job->grid, (enum s4d_stream)job->stream, S4D_F32, &o,
-                       2 * c->largest + 4096, err))
-        return -1;
     for (int64_t bytes = c->smallest; bytes <= c->largest; bytes *= c->factor) {
         struct s4d_probed p;
         int64_t whole = 4 * (job->op == S4D_OP_ALL_REDUCE ? 1 : job->members);
@@ -225,9 +226,9 @@ static int measure(struct job *job, struct s4d_bench *b, struct s4d_error *err)
         if (rounded == 0)
             continue;
         if (s4d_probe_collective(&b->probe, &job->grid, job->op, (enum s4d_stream)job->stream,
-                                 rounded, &p, err) ||
-            report(job, rounded, &p, err))
+                                 rounded, &p, err))
             return -1;
+        report(job, rounded, &p);
         fflush(stdout);
         job->wrong += p.wrong;
         job->noisy += p.noisy;
@@ -241,10 +242,7 @@ static int collective(struct job *job, struct s4d_world *world, int argc, char *
     struct s4d_bench bench;
     int code = s4d_world_agree(world, check(job, world->size, &err) ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(world, s4d_bench_watch(&bench, world, job->config->backend, 1,
-                                                      job->config->timeout_s, &err)
-                                          ? &err
-                                          : NULL);
+        code = s4d_bench_watch(&bench, world, job->config->backend, 1, &job->config->waiting, 0);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(world, job->config->threads);
@@ -256,12 +254,17 @@ static int collective(struct job *job, struct s4d_world *world, int argc, char *
         s4d_provenance_print(job->provenance, stdout);
         print_head(job);
     }
-    if (measure(job, &bench, &err))
+    code = open_bench(job, &bench);
+    if (!code && measure(job, &bench, &err))
         s4d_world_abort(world, &err);
     s4d_watch_stop();
     s4d_bench_close(&bench);
     json_decref(job->provenance);
     free(job->host_class);
+    if (!code)
+        code = s4d_world_agree(world, job->lost ? &job->err : NULL);
+    if (code)
+        return code;
     if (world->rank == 0 && job->noisy)
         s4d_warn("%d sizes vary by more than %.0f %%: too noisy to use", job->noisy,
                  100 * S4D_PROBE_NOISY);
@@ -277,7 +280,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
                        .factor = 2,
                        .samples = 20,
                        .threads = 1,
-                       .timeout_s = 300};
+                       .waiting.timeout_s = 300};
     struct job job = {.config = &c};
     struct s4d_error err;
     int rc = s4d_options_argv(groups, "Measures one collective by size, in nccl-tests' columns.",

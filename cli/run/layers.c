@@ -34,14 +34,13 @@ static const struct s4d_option options[] = {
      .help = "as of train"},
     {.name = "samples", .argument = "N", .type = S4D_OPT_INT, .offset = AT(samples), .min = 3, .max = 100,
      .help = "of each op, at most"},
-    {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
-     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
     {.name = "json", .type = S4D_OPT_FLAG, .offset = AT(json), .help = "the record instead of the table"},
     {.name = NULL},
 };
 /* clang-format on */
 static const struct s4d_option_group groups[] = {
     {.title = "Layers", .options = options},
+    S4D_WAITING_GROUP(AT(waiting)),
     {.title = "Schedule (without --grid: every rank has the whole model, and a sequence)",
      .options = s4d_schedule_options,
      .offset = AT(schedule)},
@@ -158,16 +157,18 @@ static int measure_squares(struct s4d_layers *j, struct s4d_probe *probe, struct
     return 0;
 }
 
-static int measure(struct s4d_layers *j, struct s4d_bench *b, struct s4d_error *err)
+static int open_bench(struct s4d_layers *j, struct s4d_bench *b)
 {
     const struct s4d_probe_options o = {.samples = j->config->samples,
                                         .sample_s = 1e-3,
                                         .op_s = 0.05,
                                         .attempts = 3,
                                         .vocabulary = j->workload.model.vocab_size};
-    if (s4d_bench_open_program(b, &j->program, err) ||
-        s4d_probe_open(&b->probe, &b->device, &b->peers, &o, pool_bytes(j), err))
-        return -1;
+    return s4d_bench_open_program(b, &j->program, &o, pool_bytes(j));
+}
+
+static int measure(struct s4d_layers *j, struct s4d_bench *b, struct s4d_error *err)
+{
     b->probe.ops = j->program.ops;
     if (measure_squares(j, &b->probe, err))
         return -1;
@@ -196,9 +197,7 @@ static int layers(struct s4d_layers *j, int argc, char **argv)
     struct s4d_bench bench;
     int code = s4d_world_agree(w, build(j, &err) ? &err : NULL);
     if (!code)
-        code = s4d_world_agree(
-            w,
-            s4d_bench_watch(&bench, w, c->backend, c->threads, c->timeout_s, &err) ? &err : NULL);
+        code = s4d_bench_watch(&bench, w, c->backend, c->threads, &c->waiting, 0);
     if (code)
         return code;
     bench.peers = s4d_mpi_peers(w, c->threads);
@@ -207,9 +206,12 @@ static int layers(struct s4d_layers *j, int argc, char **argv)
     bench.gemm_cache = c->gemm_cache;
     if (bench.backend->own_devices)
         bench.peers.active = w->size;
-    if (measure(j, &bench, &err))
+    code = open_bench(j, &bench);
+    if (!code && measure(j, &bench, &err))
         s4d_world_abort(w, &err);
     s4d_watch_stop();
+    if (code)
+        return code;
     int rc = 0;
     if (w->rank == 0) {
         json_t *record = s4d_layers_record(j, argc, argv);
@@ -228,7 +230,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
     struct s4d_layers_config c = {.threads = 1,
                                   .samples = 9,
                                   .layer = -1,
-                                  .timeout_s = 600,
+                                  .waiting.timeout_s = 600,
                                   .schedule = s4d_schedule_options_default()};
     struct s4d_layers j = {.config = &c, .world = world};
     struct s4d_error err;

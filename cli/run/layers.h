@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "cli/run/waiting.h"
 #include "real/mpi/world.h"
 #include "real/peak.h"
 #include "real/probed.h"
@@ -15,7 +16,7 @@
 struct s4d_layers_config {
     int backend, threads, samples, layer, gemm_tuning;
     char *workload, *gemm_cache;
-    double timeout_s;
+    struct s4d_waiting waiting;
     bool tf32, json;
     struct s4d_schedule_options schedule;
 };

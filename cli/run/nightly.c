@@ -223,7 +223,7 @@ static int preflight(struct s4d_nightly *n)
     check.precision = (int)c->schedule.options.precision;
     check.threads = c->threads;
     check.tf32 = c->tf32;
-    check.timeout_s = c->timeout_s;
+    check.waiting = c->waiting;
     check.machine = n->suite.machine;
     int code = s4d_preflight_run(&check, n->world, &record);
     bool stops = code != 0 && n->suite.preflight == S4D_SUITE_PREFLIGHT_STOP;

@@ -61,11 +61,6 @@ static const struct s4d_option options[] = {
      .min = 1,
      .max = 4096,
      .help = "of BLAS, on every rank"},
-    {.name = "timeout",
-     .argument = "TIME",
-     .type = S4D_OPT_TIME,
-     .offset = AT(preflight.timeout_s),
-     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = AT(json),
@@ -73,6 +68,7 @@ static const struct s4d_option options[] = {
     {.name = NULL},
 };
 static const struct s4d_option_group groups[] = {{.title = "Health check", .options = options},
+                                                 S4D_WAITING_GROUP(AT(preflight.waiting)),
                                                  {.options = NULL}};
 
 static const char *rate_text(const json_t *rate, bool flops, char *text, int size)

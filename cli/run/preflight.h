@@ -5,16 +5,16 @@
 
 #include <jansson.h>
 
+#include "cli/run/waiting.h"
 #include "real/mpi/world.h"
 #include "real/preflight.h"
-#include "support/option.h"
 
 struct s4d_preflight_config {
     int backend, precision, threads;
     char *machine;              /* NULL: peers alone are compared */
     double slower_percent;      /* below the median of the peers */
     struct s4d_texts tolerance; /* below the machine file: "PERCENT" or "CHECK=PERCENT" */
-    double timeout_s;
+    struct s4d_waiting waiting;
     bool tf32;
 };
 /* One check of all ranks by those options, host and bf16 until set. */

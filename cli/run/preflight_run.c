@@ -20,7 +20,7 @@ static const double tolerance_percent = 10;
 struct s4d_preflight_config s4d_preflight_config_default(void)
 {
     return (struct s4d_preflight_config){
-        .precision = S4D_BF16, .threads = 1, .slower_percent = 5, .timeout_s = 300};
+        .precision = S4D_BF16, .threads = 1, .slower_percent = 5, .waiting.timeout_s = 300};
 }
 
 /* "10" of all checks, "node=20" of one. */
@@ -181,14 +181,12 @@ static int check(const struct s4d_preflight_config *config, struct s4d_world *w,
                  struct s4d_preflight *p, struct s4d_bench *b, json_t **devices)
 {
     struct s4d_error err;
-    int code = s4d_world_agree(
-        w, s4d_bench_watch(b, w, config->backend, config->threads, config->timeout_s, &err) ? &err
-                                                                                            : NULL);
+    int code = s4d_bench_watch(b, w, config->backend, config->threads, &config->waiting, 0);
     if (code)
         return code;
     b->tf32 = config->tf32;
     b->peers = s4d_mpi_peers(w, config->threads);
-    code = s4d_world_agree(w, s4d_bench_open_program(b, &p->program, &err) ? &err : NULL);
+    code = s4d_bench_open_program(b, &p->program, NULL, 0);
     if (code) {
         s4d_watch_stop();
         return code;

@@ -83,23 +83,22 @@ static void collect(struct s4d_rates *r)
     r->pool_bytes = arena > most ? arena : most;
 }
 
-static int open_bench(struct s4d_rates *r, enum s4d_stream stream, enum s4d_type precision,
-                      struct s4d_error *err)
+static int open_bench(struct s4d_rates *r, enum s4d_stream stream, enum s4d_type precision)
 {
     const struct s4d_probe_options o = {.samples = 7,
                                         .sample_s = 3e-4,
                                         .op_s = 0.015,
                                         .attempts = 3,
                                         .vocabulary = r->train->program.model.vocab_size};
-    return s4d_bench_open(&r->bench, &r->train->program.grid, stream, precision, &o, r->pool_bytes,
-                          err);
+    return s4d_bench_open(&r->bench, &r->train->program.grid, stream, precision, &o, r->pool_bytes);
 }
 
 static int measure_kernels(struct s4d_rates *r, struct s4d_error *err)
 {
     const struct s4d_program *p = &r->train->program;
-    if (open_bench(r, S4D_STREAM_COMPUTE, p->options.precision, err))
-        return -1;
+    int code = open_bench(r, S4D_STREAM_COMPUTE, p->options.precision);
+    if (code)
+        return code;
     for (int i = 0; i < p->n_ops; i++) {
         if (!is_compute(&p->ops[i]))
             continue;
@@ -123,8 +122,9 @@ static int measure_collectives(struct s4d_rates *r, struct s4d_error *err)
             struct s4d_rates_collective *c = &r->collective[i];
             if ((int)c->stream != s)
                 continue;
-            if (!r->bench.open && open_bench(r, c->stream, S4D_F32, err))
-                return -1;
+            int code = r->bench.open ? 0 : open_bench(r, c->stream, S4D_F32);
+            if (code)
+                return code;
             if (s4d_probe_collective(&r->bench.probe, grid, c->kind, c->stream, c->bytes,
                                      &c->probed, err))
                 return -1;
@@ -143,9 +143,8 @@ int s4d_rates_measure(struct s4d_train *t, json_t **record)
     struct s4d_rates r = {.train = t};
     struct s4d_error err;
     *record = NULL;
-    int rc = s4d_bench_watch_within(&r.bench, t->world, c->backend, c->threads, c->timeout_s,
-                                    t->hooks.limit_s, &err);
-    int code = s4d_world_agree(t->world, rc ? &err : NULL);
+    int code =
+        s4d_bench_watch(&r.bench, t->world, c->backend, c->threads, &c->waiting, t->hooks.limit_s);
     if (code)
         return code;
     r.bench.progress = c->progress;
@@ -155,13 +154,15 @@ int s4d_rates_measure(struct s4d_train *t, json_t **record)
     r.bench.peers = s4d_mpi_peers(t->world, c->threads);
     t->progress = s4d_host_progress(c->progress, r.bench.peers.oversubscribed);
     collect(&r);
-    if (measure_kernels(&r, &err) || measure_collectives(&r, &err)) {
-        s4d_watch_stop();
-        s4d_world_abort(t->world, &err);
-    }
+    code = measure_kernels(&r, &err);
+    if (!code)
+        code = measure_collectives(&r, &err);
     s4d_watch_stop();
-    *record = s4d_rates_record(&r);
+    if (code < 0)
+        s4d_world_abort(t->world, &err);
+    if (!code)
+        *record = s4d_rates_record(&r);
     free(r.kernel);
     free(r.collective);
-    return 0;
+    return code;
 }

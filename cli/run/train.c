@@ -61,10 +61,6 @@ static const struct s4d_option options[] = {
          "first check all devices, as scale4d-run preflight does; exit 1 where one is slow"),
     TEXT("machine", "M", machine, "of --preflight: a name or file whose rates are the measure, too"),
     FLAG("check-finite", check_finite, "stop at the first op that writes a NaN or an infinity"),
-    {.name = "timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(timeout_s),
-     .help = "stop when nothing has completed on a rank for so long; 0 s: never"},
-    {.name = "group-timeout", .argument = "TIME", .type = S4D_OPT_TIME, .offset = AT(group_timeout_s),
-     .help = "of cuda: in which each of NCCL's communicators must form; default: 20 s and 20 ms a rank"},
     TEXT("record", "FILE", record,
          "append the record, one JSON line; a launcher that is ended loses what it has not read"),
     TEXT("host-class", "NAME", host_class,
@@ -80,6 +76,7 @@ static const struct s4d_option options[] = {
 
 const struct s4d_option_group s4d_train_groups[] = {
     {.title = "Training", .options = options},
+    S4D_WAITING_GROUP(AT(waiting)),
     {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
     {.title = NULL},
 };
@@ -91,7 +88,7 @@ struct s4d_train_config s4d_train_config_default(void)
                                      .seed = 1,
                                      .threads = 1,
                                      .progress = S4D_PROGRESS_DEFAULT,
-                                     .timeout_s = 1800,
+                                     .waiting.timeout_s = 1800,
                                      .schedule = s4d_schedule_options_default()};
 }
 
@@ -105,7 +102,7 @@ int s4d_train_preflight(struct s4d_train *t)
     check.precision = (int)c->schedule.options.precision;
     check.threads = c->threads;
     check.machine = c->machine;
-    check.timeout_s = c->timeout_s;
+    check.waiting = c->waiting;
     check.tf32 = c->tf32;
     int rc = 0, code = s4d_preflight_run(&check, t->world, &t->preflight);
     if (t->preflight && !c->json)

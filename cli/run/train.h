@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
+#include "cli/run/waiting.h"
 #include "plots/format/throughput.h"
 #include "real/account.h"
 #include "real/executor.h"
@@ -21,7 +22,7 @@ struct s4d_train_config {
     char *workload, *timeline, *record, *tokens, *text, *load, *save, *save_gradients, *gemm_cache,
         *host_class, *machine;
     int token_type, iterations, warmup, seed, threads, progress, gemm_tuning;
-    double timeout_s, group_timeout_s;
+    struct s4d_waiting waiting;
     bool json, check_finite, list_backends, tf32, cuda_graphs, log_throughput, preflight;
     struct s4d_schedule_options schedule;
 };

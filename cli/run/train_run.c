@@ -90,7 +90,7 @@ static int open_device(struct s4d_train *t, struct s4d_error *err)
                                           .gemm_tuning = c->gemm_tuning,
                                           .gemm_cache = c->gemm_cache,
                                           .cuda_graphs = c->cuda_graphs,
-                                          .group_timeout_s = c->group_timeout_s,
+                                          .group_timeout_s = c->waiting.group_timeout_s,
                                           .first_alone = true,
                                           .synchronous = c->check_finite};
     int rc = t->backend->open(&t->device, &t->program, &options, err);
@@ -234,7 +234,7 @@ static int watch(struct s4d_train *t)
     struct s4d_error err;
     struct s4d_watch watch = {.rank = w->rank,
                               .host = w->host,
-                              .timeout_s = t->config->timeout_s,
+                              .timeout_s = t->config->waiting.timeout_s,
                               .limit_s = t->hooks.limit_s,
                               .n_peers = w->local_size,
                               .peer_rank = w->local_ranks,

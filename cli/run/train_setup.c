@@ -41,9 +41,8 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
                         t->backend->name, t->backend->absent);
     if (c->tf32 && strcmp(t->backend->name, "cuda") != 0)
         return s4d_fail(err, S4D_EXIT_USAGE, "--tf32", "--backend %s has none", t->backend->name);
-    if (c->group_timeout_s > 0 && strcmp(t->backend->name, "cuda") != 0)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--group-timeout", "--backend %s has none",
-                        t->backend->name);
+    if (s4d_waiting_check(&c->waiting, c->backend, err))
+        return -1;
     if (c->tf32 && c->schedule.options.precision != S4D_F32)
         return s4d_fail(err, S4D_EXIT_USAGE, "--tf32",
                         "rounds products of f32 matrices, and --precision is %s",

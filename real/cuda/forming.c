@@ -116,7 +116,7 @@ static int too_long(const struct s4d_cuda *c, const char *call, int stream, doub
         s4d_cuda_say(&said, "; not yet in this call: rank%s %s", n_behind > 1 ? "s" : "", behind);
     if (n_silent + n_behind == 0)
         s4d_cuda_say(&said, "; every rank is there and in this call, or past it");
-    s4d_hint(&said, "%s; train --group-timeout allows more than %.0f s",
+    s4d_hint(&said, "%s; --group-timeout allows more than %.0f s",
              n_silent + n_behind > 0
                  ? "what those ranks' nodes and GPUs do says why"
                  : "NCCL_DEBUG=INFO makes NCCL say which network it uses, NCCL_SOCKET_IFNAME and "

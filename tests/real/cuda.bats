@@ -41,12 +41,25 @@ is_built() {
     ends 69 "rank 0 (" "cudaGetDeviceCount: CUDA: " "(cudaError" "hint: " -- \
         "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --backend cuda
     [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
-    ends 69 "scale4d: rank 0 (" "): cudaGetDeviceCount: CUDA: " -- \
-        "$mpirun" -n 2 "$run4d" layers --workload gpt-tiny --backend cuda
-    [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
-    ! grep -q '^scale4d: rank.* rank' "$dir/err"
+    for other in "layers --workload gpt-tiny" "collective --op all_reduce" preflight \
+        "calibrate --workload gpt-tiny --global-batch 4 gemm" "calibrate collectives"; do
+        # shellcheck disable=SC2086
+        ends 69 "scale4d: rank 0 (" "): cudaGetDeviceCount: CUDA: " -- \
+            "$mpirun" -n 2 "$run4d" $other --backend cuda --group-timeout "5 s"
+        [ "$(grep -c '^scale4d: ' "$dir/err")" -eq 1 ]
+        grep -q '^scale4d: rank.* rank' "$dir/err" && false
+        # All ranks end by themselves: nobody is aborted.
+        grep -qi mpi_abort "$dir/err" && false
+    done
+    true
 }
-@test "cuda: --tf32, --gemm-tuning and --cuda-graphs are its own" {
+@test "cuda: --tf32, --group-timeout, --gemm-tuning and --cuda-graphs are its own" {
+    for other in "${tiny[*]}" "layers --workload gpt-tiny" "collective --op all_reduce" preflight \
+        "calibrate collectives"; do
+        # shellcheck disable=SC2086
+        ends 64 "--group-timeout: --backend host has none" -- \
+            "$mpirun" -n 2 "$run4d" $other --group-timeout "5 s"
+    done
     ends 64 "--cuda-graphs: --backend host has none" -- "$run4d" "${tiny[@]}" --cuda-graphs
     if is_built; then
         ends 64 "--cuda-graphs: --check-finite looks at every op" -- \
