@@ -154,7 +154,8 @@ int s4d_causes_find(struct s4d_verdict *verdict, struct s4d_store *store,
         struct s4d_finding *f = &verdict->v[i];
         if (!is_asked(f))
             continue;
-        if (n++ >= options->most)
+        n += f->of < 0; /* one under another goes with it */
+        if (n > options->most)
             leave_out(f, options->most);
         else if (find(f, verdict, store, options, err))
             return -1;

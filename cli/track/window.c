@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/track/verdict.h" /* for: s4d_series_measures */
 #include "support/memory.h"
 #include "support/statistics.h"
 
@@ -35,27 +36,6 @@ static int take(void *to, const struct s4d_stored *stored)
     return 0;
 }
 
-/* Whether a night's rates were measured of what the series trains: no input of both differs. */
-static bool same_inputs(const struct s4d_series *a, const struct s4d_series *rates)
-{
-    bool same =
-        strcmp(rates->kind, "rates") == 0 && strcmp(a->host_class, rates->host_class) == 0 &&
-        strcmp(a->backend, rates->backend) == 0 && strcmp(a->workload, rates->workload) == 0 &&
-        strcmp(a->grid, rates->grid) == 0 && a->gpus == rates->gpus;
-    if (!same)
-        return false;
-    json_t *one = json_loads(a->options, 0, NULL), *other = json_loads(rates->options, 0, NULL), *v;
-    const char *key;
-    json_object_foreach(one, key, v)
-    {
-        const json_t *w = json_object_get(other, key);
-        same = same && (!w || json_equal(v, w));
-    }
-    json_decref(one);
-    json_decref(other);
-    return same;
-}
-
 static int by_day(const void *a, const void *b)
 {
     return ((const struct s4d_window_entry *)a)->day - ((const struct s4d_window_entry *)b)->day;
@@ -79,7 +59,7 @@ int s4d_window_read(struct s4d_window *w, struct s4d_store *store,
 {
     for (int i = 0; i < all->n; i++) {
         const struct s4d_series *s = &all->v[i];
-        if (w->of_rates ? !same_inputs(series, s) : s != series)
+        if (w->of_rates ? !s4d_series_measures(s, series) : s != series)
             continue;
         if (s4d_store_records(store, s->id, from, until, take, w, err))
             return -1;

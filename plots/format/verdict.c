@@ -27,23 +27,40 @@ static int take(void *self, const struct s4d_stored *record)
     return 0;
 }
 
+/* A finding that is not under another. */
 static const struct s4d_finding *finding_of(const struct s4d_verdict *v, int64_t series,
                                             enum s4d_standing standing)
 {
     for (int i = 0; i < v->n; i++)
-        if (v->v[i].series->id == series && v->v[i].standing == standing)
+        if (v->v[i].series->id == series && v->v[i].standing == standing && v->v[i].of < 0)
             return &v->v[i];
     return NULL;
 }
 
-static char *said(const struct s4d_finding *f)
+static char *append(char *text, const char *more)
 {
-    const char *cause = json_string_value(json_object_get(f->cause, "text"));
-    return s4d_asprintf("%s%s%s", f->text, cause ? "; " : "", cause ? cause : "");
+    char *longer = s4d_asprintf("%s; %s", text, more);
+    free(text);
+    return longer;
+}
+
+/* In a line, with its cause; with the rates that show it where nothing else does, or all is to be
+ * said. */
+static char *said(const struct s4d_verdict *v, const struct s4d_finding *f, bool all)
+{
+    const char *cause = s4d_finding_cause(f);
+    char *text = s4d_strdup(f->text);
+    int at = (int)(f - v->v);
+    if (cause)
+        text = append(text, cause);
+    for (int i = at + 1; i < v->n && v->v[i].of == at && (all || !cause); i++)
+        text = append(text, v->v[i].text);
+    return text;
 }
 
 static void judge_value(struct s4d_value *value, const struct s4d_series *series,
-                        const struct s4d_finding *worse, const struct s4d_references *references)
+                        const struct s4d_finding *worse, const struct s4d_verdict *v,
+                        const struct s4d_references *references)
 {
     for (int i = 0; references && i < references->n; i++) {
         const struct s4d_reference *r = &references->v[i];
@@ -54,7 +71,7 @@ static void judge_value(struct s4d_value *value, const struct s4d_series *series
         }
     }
     if (worse && worse->n > 0 && strcmp(worse->v[0].name, value->name) == 0)
-        value->worse = said(worse);
+        value->worse = said(v, worse, true);
 }
 
 /* The series' own label, not one made of this night's alone; what was judged, and how. */
@@ -66,14 +83,14 @@ static void judge(struct s4d_outcome *o, const struct s4d_series_standing *row,
     free(o->label);
     o->label = s4d_strdup(row->series->label);
     for (int i = 0; i < o->n; i++) {
-        judge_value(&o->v[i], row->series, worse, references);
+        judge_value(&o->v[i], row->series, worse, v, references);
         if (judged && o->v[i].direction != 0) {
             o->v[i].judged = true;
             judged = false; /* the first stands for the others: they are in its text */
         }
     }
     if (worse && worse->n == 0 && !o->failure)
-        o->failure = said(worse);
+        o->failure = said(v, worse, true);
 }
 
 static void add_missing(struct s4d_outcomes *outcomes, const struct s4d_finding *f, int night)
@@ -95,10 +112,10 @@ static char *text_of(const struct s4d_verdict *v)
 {
     int more = -1;
     for (int i = 0; i < v->n; i++)
-        more += v->v[i].standing >= S4D_STANDING_WATCH;
+        more += v->v[i].standing >= S4D_STANDING_WATCH && v->v[i].of < 0;
     if (more < 0)
         return s4d_strdup(v->text);
-    char *worst = said(&v->v[0]), *text;
+    char *worst = said(v, &v->v[0], false), *text;
     if (more > 0)
         text = s4d_asprintf("%s. %s; and %d more", v->text, worst, more);
     else

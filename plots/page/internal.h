@@ -66,7 +66,7 @@ struct s4d_when s4d_short_date(int day);  /* "30 Nov 2026" */
 struct s4d_when s4d_percent(double part); /* "−3.1 %", with a minus sign; "" of a NAN */
 /* <span class="standing worse">worse</span> */
 void s4d_write_standing(FILE *out, enum s4d_standing standing);
-/* "lost 3.1 % ..." without the series' name, as HTML; the cause below it. */
-void s4d_write_finding(FILE *out, const struct s4d_finding *finding);
+/* "lost 3.1 % ..." without the series' name, as HTML; with_cause: the cause below it. */
+void s4d_write_finding(FILE *out, const struct s4d_finding *finding, bool with_cause);
 
 #endif

@@ -26,8 +26,9 @@ static enum s4d_standing worst(const struct s4d_verdict *v)
 /* What is to be known in five seconds. */
 static char *headline(const struct s4d_verdict *v)
 {
-    int worse = v->count[S4D_STANDING_WORSE], missing = v->count[S4D_STANDING_MISSING],
-        watch = v->count[S4D_STANDING_WATCH];
+    int worse = v->count[S4D_STANDING_WORSE] - v->told[S4D_STANDING_WORSE],
+        missing = v->count[S4D_STANDING_MISSING],
+        watch = v->count[S4D_STANDING_WATCH] - v->told[S4D_STANDING_WATCH];
     char *more = missing > 0 ? s4d_asprintf(", %d missing", missing) : s4d_strdup(""), *text;
     if (worse > 0)
         text = s4d_asprintf("%d regression%s%s", worse, worse == 1 ? "" : "s", more);
@@ -97,17 +98,24 @@ static void write_counts(FILE *out, const struct s4d_verdict *v)
     fputs(".</p>\n", out);
 }
 
-static void write_finding(FILE *out, const struct s4d_page *page, const struct s4d_finding *f)
+/* With those that show its cause in it. */
+static void write_finding(FILE *out, const struct s4d_page *page, int at)
 {
+    const struct s4d_finding *all = page->verdict->v, *f = &all[at];
     const struct s4d_row *row = row_of(page, f->series);
+    int next = at + 1;
     fprintf(out, "<li class=\"%s\"><a href=\"#s%lld\">", s4d_standing_name(f->standing),
             (long long)f->series->id);
     s4d_write_escaped(out, row ? row->title : f->series->label);
     fputs("</a> <span class=\"sub\">", out);
     s4d_write_escaped(out, f->series->host_class);
     fputs("</span><br>", out);
-    s4d_write_finding(out, f);
-    fputs("</li>\n", out);
+    s4d_write_finding(out, f, f->of < 0 || !s4d_finding_cause(&all[f->of]));
+    for (; next < page->verdict->n && all[next].of == at; next++) {
+        fputs(next == at + 1 ? "\n<ul class=\"findings\">\n" : "", out);
+        write_finding(out, page, next);
+    }
+    fputs(next > at + 1 ? "</ul></li>\n" : "</li>\n", out);
 }
 
 static void write_verdict(FILE *out, const struct s4d_page *page)
@@ -122,7 +130,8 @@ static void write_verdict(FILE *out, const struct s4d_page *page)
     if (v->n > 0)
         fputs("<ol class=\"findings\">\n", out);
     for (int i = 0; i < v->n; i++)
-        write_finding(out, page, &v->v[i]);
+        if (v->v[i].of < 0)
+            write_finding(out, page, i);
     if (v->n > 0)
         fputs("</ol>\n", out);
     fputs("</header>\n<main>\n", out);

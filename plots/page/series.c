@@ -268,7 +268,7 @@ static void write_head(FILE *out, const struct s4d_row *row)
     fputs("</p>\n", out);
     if (row->finding) {
         fputs("<p class=\"said\">", out);
-        s4d_write_finding(out, row->finding);
+        s4d_write_finding(out, row->finding, true);
         fputs("</p>\n", out);
     } else if (row->standing->standing == S4D_STANDING_TOO_FEW) {
         fputs("<p class=\"said\">", out);

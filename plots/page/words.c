@@ -168,7 +168,7 @@ static void write_missing(FILE *out, const struct s4d_finding *f)
     putc('.', out);
 }
 
-void s4d_write_finding(FILE *out, const struct s4d_finding *f)
+void s4d_write_finding(FILE *out, const struct s4d_finding *f, bool with_cause)
 {
     if (f->n > 0)
         write_change(out, f);
@@ -176,7 +176,7 @@ void s4d_write_finding(FILE *out, const struct s4d_finding *f)
         write_missing(out, f);
     else
         s4d_write_escaped(out, f->text);
-    const char *cause = json_string_value(json_object_get(f->cause, "text"));
+    const char *cause = with_cause ? s4d_finding_cause(f) : NULL;
     if (cause) {
         fputs("<br><span class=\"cause\">", out);
         s4d_write_escaped(out, cause);

@@ -24,6 +24,7 @@ struct s4d_finding *s4d_finding_add(struct s4d_verdict *verdict, enum s4d_findin
                                   .standing = standing,
                                   .series = series,
                                   .before = -1,
+                                  .of = -1,
                                   .lower = NAN,
                                   .upper = NAN});
     return &verdict->v[verdict->n - 1];
@@ -296,13 +297,22 @@ static void headline(struct s4d_verdict *v)
         "unchanged", "too short to judge", "better", "with a note", "to watch", "missing", "worse"};
     char *text = s4d_asprintf("night of %s, %d series:", s4d_date(v->night).text, v->n_rows);
     const char *between = " ";
+    int told = 0;
     for (int i = S4D_STANDING_WORSE; i >= 0; i--) {
-        if (v->count[i] == 0 && i != S4D_STANDING_WORSE)
+        int own = v->count[i] - v->told[i];
+        told += v->told[i];
+        if (own == 0 && i != S4D_STANDING_WORSE)
             continue;
-        char *longer = s4d_asprintf("%s%s%d %s", text, between, v->count[i], words[i]);
+        char *longer = s4d_asprintf("%s%s%d %s", text, between, own, words[i]);
         free(text);
         text = longer;
         between = ", ";
+    }
+    if (told > 0) {
+        char *longer =
+            s4d_asprintf("%s, %d of rates that show%s why", text, told, told == 1 ? "s" : "");
+        free(text);
+        text = longer;
     }
     v->text = text;
 }
@@ -324,6 +334,7 @@ int s4d_verdict_of(struct s4d_verdict *verdict, struct s4d_store *store,
     if (rc == 0) {
         if (verdict->n > 1)
             qsort(verdict->v, (size_t)verdict->n, sizeof *verdict->v, worst_first);
+        s4d_verdict_group(verdict);
         unused(verdict, &references);
         headline(verdict);
     }

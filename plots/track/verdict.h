@@ -4,7 +4,8 @@
  * A measured series is judged by the change points of its last nights (plots/track/change_points.h)
  * and by reference values where a file gives them (plots/track/reference.h); a simulated one must
  * be what it was, to the last digit. One change shows in several metrics of a series: it is one
- * finding, with the others listed. Reads the store, changes nothing. */
+ * finding, with the others listed; and in the rates that were measured alone for what is trained:
+ * their finding is one under it. Reads the store, changes nothing. */
 #ifndef S4D_PLOTS_TRACK_VERDICT_H
 #define S4D_PLOTS_TRACK_VERDICT_H
 
@@ -66,6 +67,8 @@ struct s4d_finding {
                             * missing one: what its record of kind failure says; or NULL */
     char *model_before;    /* of a simulated one: the model_version before */
     char *text;            /* one line for people */
+    int of; /* of rates: the place in the list of the finding whose cause this one shows, right
+             * before it; else -1 */
     json_t *cause; /* what it is put down to, for cli/track/cause.c to fill; NULL: unknown */
 };
 
@@ -95,9 +98,10 @@ struct s4d_verdict {
     struct s4d_series_standing *row; /* in the list's order; retired ones are left out */
     int n_rows;
     struct s4d_finding
-        *v; /* the worst first: by standing, then size, rates after what they explain */
+        *v; /* the worst first: by standing, then size; under one those that show its cause */
     int n, cap;
     int count[S4D_STANDING_WORSE + 1]; /* rows of each standing */
+    int told[S4D_STANDING_WORSE + 1];  /* of these, rows that only show the cause of another's */
     struct s4d_texts unused;           /* "file:line" of references that no series has */
     char *text;                        /* the first line of the page */
 };
@@ -110,13 +114,17 @@ void s4d_verdict_free(struct s4d_verdict *verdict);
 /* Whether something got worse, or is missing where that fails. */
 bool s4d_verdict_failed(const struct s4d_verdict *verdict);
 
-/* The verdict's text, then a line a finding (its cause below it), then what is too short to judge.
- */
+/* The verdict's text, then a line a finding (below it its cause, and the rates that show it), then
+ * what is too short to judge. */
 void s4d_verdict_print(const struct s4d_verdict *verdict, FILE *out);
 /* {kind: verdict, night, standing, text, counts, options, findings: [{kind, standing, series:
  * {...}, metric, since, nights, before, after, change, p, deviations, commits: [A, B], also: [...],
- * text, cause}], series: [...]}; new reference. */
+ * text, cause, rates: [FINDING, ...]}], series: [...]}; new reference. */
 json_t *s4d_verdict_record(const struct s4d_verdict *verdict);
+/* What it is put down to, in words; NULL: unknown. */
+const char *s4d_finding_cause(const struct s4d_finding *finding);
+/* Whether the series of rates is measured of what `of` trains: no input of both differs. */
+bool s4d_series_measures(const struct s4d_series *rates, const struct s4d_series *of);
 /* "worse", "missing", ...; "change", "reference", ... */
 const char *s4d_standing_name(enum s4d_standing standing);
 const char *s4d_finding_kind_name(enum s4d_finding_kind kind);

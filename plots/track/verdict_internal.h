@@ -22,6 +22,8 @@ bool s4d_series_but_model(const struct s4d_series *a, const struct s4d_series *b
 /* A finding without text; the verdict owns it. Pointers to others are lost. */
 struct s4d_finding *s4d_finding_add(struct s4d_verdict *verdict, enum s4d_finding_kind kind,
                                     enum s4d_standing standing, const struct s4d_series *series);
+/* Of a sorted list: puts findings of rates under those whose cause they show, and counts. */
+void s4d_verdict_group(struct s4d_verdict *verdict);
 /* Says it in one line, from its fields. */
 void s4d_finding_say(struct s4d_finding *finding);
 

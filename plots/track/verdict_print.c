@@ -185,6 +185,11 @@ void s4d_finding_say(struct s4d_finding *f)
     free(also);
 }
 
+const char *s4d_finding_cause(const struct s4d_finding *f)
+{
+    return json_string_value(json_object_get(f->cause, "text"));
+}
+
 /* "worse    WORDS": one line, whatever the names of a record hold. */
 static void print_line(FILE *out, const char *standing, const char *indent, const char *words)
 {
@@ -202,10 +207,12 @@ void s4d_verdict_print(const struct s4d_verdict *v, FILE *out)
             v->options.window, o->p_max, o->permutations, (unsigned long long)o->seed,
             100 * o->magnitude, o->deviation);
     for (int i = 0; i < v->n; i++) {
-        const char *cause = json_string_value(json_object_get(v->v[i].cause, "text"));
-        print_line(out, s4d_standing_name(v->v[i].standing), "", v->v[i].text);
-        if (cause)
-            print_line(out, "", "  ", cause);
+        const struct s4d_finding *f = &v->v[i];
+        const char *cause = s4d_finding_cause(f);
+        bool under = f->of >= 0;
+        print_line(out, under ? "" : s4d_standing_name(f->standing), under ? "  " : "", f->text);
+        if (cause && !(under && s4d_finding_cause(&v->v[f->of])))
+            print_line(out, "", under ? "    " : "  ", cause);
     }
     for (int i = 0; i < v->n_rows; i++)
         if (v->row[i].standing == S4D_STANDING_TOO_FEW) {
@@ -251,9 +258,10 @@ static json_t *date_or_null(int day)
     return day < 0 ? json_null() : json_string(s4d_date(day).text);
 }
 
-static json_t *finding_json(const struct s4d_finding *f)
+static json_t *finding_json(const struct s4d_verdict *v, int at)
 {
-    json_t *o = json_object(), *also = json_array();
+    const struct s4d_finding *f = &v->v[at];
+    json_t *o = json_object(), *also = json_array(), *rates = json_array();
     json_object_set_new(o, "kind", json_string(s4d_finding_kind_name(f->kind)));
     json_object_set_new(o, "standing", json_string(s4d_standing_name(f->standing)));
     json_object_set_new(o, "series", series_json(f->series));
@@ -281,6 +289,9 @@ static json_t *finding_json(const struct s4d_finding *f)
     json_object_set_new(o, "also", also);
     json_object_set_new(o, "text", json_string(f->text));
     json_object_set(o, "cause", f->cause ? f->cause : json_null());
+    for (int i = at + 1; i < v->n && v->v[i].of == at; i++)
+        json_array_append_new(rates, finding_json(v, i));
+    json_object_set_new(o, "rates", rates);
     return o;
 }
 
@@ -299,7 +310,8 @@ json_t *s4d_verdict_record(const struct s4d_verdict *v)
     for (int i = S4D_STANDING_WORSE; i >= 0; i--)
         json_object_set_new(counts, standings[i], json_integer(v->count[i]));
     for (int i = 0; i < v->n; i++)
-        json_array_append_new(findings, finding_json(&v->v[i]));
+        if (v->v[i].of < 0)
+            json_array_append_new(findings, finding_json(v, i));
     for (int i = 0; i < v->n_rows; i++) {
         json_t *row = series_json(v->row[i].series);
         json_object_set_new(row, "standing", json_string(standings[v->row[i].standing]));

@@ -115,7 +115,7 @@ for line in sys.stdin:
     grep -q '<details open><summary>Commit or environment changed on 1 night<' "$dir/r.html"
 }
 
-@test "verdict: the most that training lost comes first, what was measured alone last" {
+@test "verdict: the most that training lost comes first, the rates that show why under it" {
     nights nights=30 step=26 loss=0.04 host="a x4 n"
     nights nights=30 step=26 loss=0.09 host="b x4 n" seed=2
     # Rates of the same nights, which lost more than both.
@@ -131,11 +131,25 @@ for line in sys.stdin:
     add "$dir/nights" "$dir/rates"
     verdict --json
     [ "$(value '[(f["series"]["kind"], f["series"]["host_class"][0]) for f in r["findings"] if f["standing"] == "worse"][:2]')" = "[('train', 'b'), ('train', 'a')]" ]
-    [ "$(value '{f["series"]["kind"] for f in r["findings"][2:]}')" = "{'rates'}" ]
+    [ "$(value '[[(g["series"]["kind"], g["series"]["host_class"][0], g["standing"]) for g in f["rates"]] for f in r["findings"]]')" = \
+        "[[('rates', 'b', 'worse')], [('rates', 'a', 'worse')]]" ]
+    [ "$(value 'len(r["findings"]), r["counts"]["worse"], {s["standing"] for s in r["series"]}')" = "(2, 4, {'worse'})" ]
+    verdict
+    [ "$status" -eq 1 ]
+    [ "$(grep -c '^worse ' <<< "$output")" -eq 2 ]
+    [ "$(grep -c '^           rates [ab] x4 n .*: busbw_Bps.x-y-z lost 3[0-9]\.' <<< "$output")" -eq 2 ]
+    [[ $output == *", 4 series: 2 worse, 2 of rates that show why  FAILED" ]]
     verdict --format summary
-    [[ $output == *"4 worse. train b x4 n gpt-5b "*" lost "*"; and 3 more" ]]
+    [[ $output == *"2 worse, 2 of rates that show why. train b x4 n gpt-5b "*" lost "*"; and 1 more" ]]
+    # One failure each; what the rates say is in it.
+    verdict --format junit
+    [ "$(grep -c '<failure ' <<< "$output")" -eq 2 ]
+    [ "$(grep -c '<failure .*message="train [ab] .*; rates [ab] x4 n .*: busbw_Bps.x-y-z lost 3[0-9]\.' <<< "$output")" -eq 2 ]
     "$s4d" track report --store "$dir/store" --output "$dir/r.html"
     [ "$(grep -o '<h3 id="h[0-9]*">[^<]*' "$dir/r.html" | sed 's/.*>//; s/ *$//' | sed -n '1,3p' | grep -c rates)" -eq 1 ]
+    grep -q '<h1>2 regressions</h1>' "$dir/r.html"
+    [ "$(grep -c '^<ul class="findings">' "$dir/r.html")" -eq 2 ]
+    [ "$(grep -c '^<li class="worse">' "$dir/r.html")" -eq 4 ]
     run "$s4d" track list --store "$dir/store"
     [[ $output == *" TFLOP/s  rates a x4 n "* ]] # not the first stream's bandwidth
 }
