@@ -55,15 +55,18 @@ struct s4d_device {
     /* What is enqueued next on `stream` starts after the first `count` ops ever enqueued on `other`
      * have completed. */
     void (*wait)(void *self, enum s4d_stream stream, enum s4d_stream other, int64_t count);
-    /* Enqueue an op on its stream, one function a class: gemm; attention and other kernels;
-     * collectives; copies between host and device; tasks of the host. 0, or -1: an op that ran
-     * failed (a peer, a token source, the observer). */
+    /* Enqueue an op on its stream, one function a class: gemm; attention and other kernels; copies
+     * between host and device; tasks of the host. 0, or -1: an op that ran failed (a peer, a token
+     * source, the observer). */
     int (*gemm)(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err);
     int (*kernel)(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err);
-    int (*collective)(void *self, const struct s4d_call *call, int iteration,
-                      struct s4d_error *err);
     int (*copy)(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err);
     int (*host_task)(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err);
+    /* The same of what communicates, a collective, a send or a receive by itself (n is 1), or the n
+     * ops of a batch, side by side in calls: they go on side by side, and complete together, from
+     * one start to one end (schedule/program.h). */
+    int (*post)(void *self, const struct s4d_call *calls, int n, int iteration,
+                struct s4d_error *err);
     /* Enqueue: the stream's next free moment goes into *t_s; a one-element buffer into *value. Both
      * may be read after finish, or once a later mark of that stream has arrived. */
     int (*mark)(void *self, enum s4d_stream stream, double *t_s, struct s4d_error *err);

@@ -37,14 +37,15 @@ static enqueue enqueue_of(const struct s4d_device *d, enum s4d_op_kind kind)
     case S4D_CLASS_ATTENTION:
     case S4D_CLASS_KERNEL:
         return d->kernel;
-    case S4D_CLASS_COLLECTIVE:
-        return d->collective;
     case S4D_CLASS_COPY:
         return d->copy;
     case S4D_CLASS_HOST:
         return d->host_task;
+    case S4D_CLASS_COLLECTIVE:
+    case S4D_CLASS_MESSAGE:
+        break;
     }
-    s4d_bug(__FILE__, __LINE__, "class", "op kind %d has no class", kind);
+    s4d_bug(__FILE__, __LINE__, "class", "op kind %d is posted, or has no class", kind);
 }
 
 /* A view as rows of consecutive elements: every dimension but the last two must lie densely. */
@@ -162,12 +163,19 @@ static void publish(struct s4d_executor *x)
 
 static int issue_ops(struct s4d_executor *x, int iteration, struct s4d_error *err)
 {
-    for (int i = 0; i < x->p->n_ops; i++) {
+    struct s4d_device *d = x->device;
+    for (int i = 0, last; i < x->p->n_ops; i = last + 1) {
         const struct s4d_call *call = &x->calls[i];
-        issue_waits(x, call->op, iteration);
-        if (enqueue_of(x->device, call->op->kind)(x->device->self, call, iteration, err) ||
-            issue_reports(x, call, iteration, err))
+        last = s4d_batch_last(x->p, i);
+        for (int k = i; k <= last; k++)
+            issue_waits(x, x->calls[k].op, iteration);
+        if (s4d_communicates(call->op->kind)
+                ? d->post(d->self, call, last - i + 1, iteration, err)
+                : enqueue_of(d, call->op->kind)(d->self, call, iteration, err))
             return -1;
+        for (int k = i; k <= last; k++)
+            if (issue_reports(x, &x->calls[k], iteration, err))
+                return -1;
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/memory.h"
 
@@ -47,12 +48,35 @@ void s4d_position_ranks(const struct s4d_grid *grid, int rank, s4d_axes axes, ch
     free(members);
 }
 
-/* " with ranks 0, 2" of a collective's group. */
-static void describe_group(const struct s4d_position *p, const struct s4d_op *op, char *text,
-                           int size)
+/* " with rank 4, 12" of messages, all of a batch. */
+static void describe_peers(const struct s4d_position *p, int op, char *text, int size)
 {
+    const struct s4d_program *program = p->program;
+    int last = s4d_batch_last(program, op), n = 0, at = 0, own[S4D_AXES];
+    bool told[2 * S4D_CHANNELS] = {false}; /* by channel and kind, which say the peer */
+    s4d_grid_coordinates(&program->grid, p->rank, own);
+    for (int i = op; i <= last && at < size - 1; i++) {
+        const struct s4d_op *x = &program->ops[i];
+        int peer[S4D_AXES];
+        if (s4d_op_kinds[x->kind].op_class != S4D_CLASS_MESSAGE)
+            continue;
+        bool *known = &told[2 * x->c.message.channel + (x->kind == S4D_OP_SEND)];
+        memcpy(peer, own, sizeof peer);
+        peer[S4D_PIPE] += x->c.message.peer;
+        if (!*known)
+            at += snprintf(text + at, (size_t)(size - at), "%s %d", n++ ? "," : " with rank",
+                           s4d_grid_rank(&program->grid, peer));
+        *known = true;
+    }
+}
+
+/* " with ranks 0, 2" of a collective's group. */
+static void describe_group(const struct s4d_position *p, int index, char *text, int size)
+{
+    const struct s4d_op *op = &p->program->ops[index];
     char ranks[160];
     text[0] = '\0';
+    describe_peers(p, index, text, size);
     if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE || op->c.collective.members < 2)
         return;
     s4d_position_ranks(&p->program->grid, p->rank, op->c.collective.axes, ranks, sizeof ranks);
@@ -92,7 +116,7 @@ void s4d_position_describe(const struct s4d_position *p, char *text, int size)
     }
     char group[192], op[256];
     const struct s4d_op *best_op = &p->program->ops[best_index];
-    describe_group(p, best_op, group, sizeof group);
+    describe_group(p, best_index, group, sizeof group);
     s4d_position_op(p->program, best_op, best_index, best_iteration, op, sizeof op);
     snprintf(text, (size_t)size, "%s%s", op, group);
 }

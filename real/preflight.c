@@ -44,7 +44,7 @@ static int enqueue(const struct work *w, struct s4d_error *err)
     case S4D_CLASS_COPY:
         return d->copy(d->self, &w->call, 0, err);
     case S4D_CLASS_COLLECTIVE:
-        return d->collective(d->self, &w->call, 0, err);
+        return d->post(d->self, &w->call, 1, 0, err);
     default:
         return d->kernel(d->self, &w->call, 0, err);
     }

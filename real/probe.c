@@ -181,7 +181,7 @@ static int enqueue(struct s4d_device *d, const struct s4d_call *call, struct s4d
     case S4D_CLASS_COPY:
         return d->copy(d->self, call, 0, err);
     case S4D_CLASS_COLLECTIVE:
-        return d->collective(d->self, call, 0, err);
+        return d->post(d->self, call, 1, 0, err);
     default:
         return s4d_fail(err, S4D_EXIT_BUG, s4d_op_kinds[call->op->kind].name, "cannot be timed");
     }

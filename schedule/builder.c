@@ -109,7 +109,7 @@ static enum s4d_access access_of(char letter)
 static void count_bytes(const struct s4d_program *p, struct s4d_op *op)
 {
     op->bytes_read = op->bytes_written = 0;
-    if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE)
+    if (s4d_communicates(op->kind))
         return;
     for (int i = 0; i < s4d_op_kinds[op->kind].n_operands; i++) {
         if (op->operand[i].tensor < 0)

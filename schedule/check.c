@@ -55,6 +55,32 @@ static int check_positions(struct checking *c)
     return 0;
 }
 
+/* Batches are runs of the list, and their numbers ascend, so that none comes twice. */
+static int check_batches(struct checking *c)
+{
+    const struct s4d_op *ops = c->p->ops;
+    for (int i = 0, newest = 0; i < c->n; i++) {
+        const struct s4d_op *x = &ops[i], *before = i > 0 ? &ops[i - 1] : NULL;
+        if (x->batch < 0)
+            return s4d_check_fail(c->p, i, c->err, "batch %d", x->batch);
+        if (x->batch == 0)
+            continue;
+        if (!s4d_communicates(x->kind))
+            return s4d_check_fail(c->p, i, c->err, "in batch %d, and no communication", x->batch);
+        bool follows = before && before->batch == x->batch;
+        if (!follows && x->batch <= newest)
+            return s4d_check_fail(c->p, i, c->err,
+                                  "batch %d after batch %d: ops of a batch are neighbours, and "
+                                  "their numbers ascend",
+                                  x->batch, newest);
+        if (follows && before->stream != x->stream)
+            return s4d_check_fail(c->p, i, c->err, "batch %d has ops of stream %s, too", x->batch,
+                                  s4d_streams[before->stream].name);
+        newest = x->batch;
+    }
+    return 0;
+}
+
 static int check_waits(struct checking *c)
 {
     for (int i = 0; i < c->n; i++)
@@ -69,37 +95,53 @@ static int check_waits(struct checking *c)
                 return s4d_check_fail(c->p, i, c->err,
                                       "deadlock: waits for %s[%d], op %d, which is issued later",
                                       s4d_streams[wait->stream].name, wait->position, before);
+            if (wait->iteration == 0 && before >= s4d_batch_first(c->p, i))
+                return s4d_check_fail(c->p, i, c->err,
+                                      "waits for %s[%d], op %d of its own batch %d, which "
+                                      "completes with it",
+                                      s4d_streams[wait->stream].name, wait->position, before,
+                                      c->p->ops[i].batch);
         }
     return 0;
 }
 
-/* After check_waits every cause of an op precedes it in the list. */
+/* What is done before `cause` starts is done, and cause itself with its batch. */
+static void learn(const struct checking *c, int *mine, int cause)
+{
+    const int *theirs = &c->known[(size_t)cause * S4D_STREAMS];
+    int stream = (int)c->p->ops[cause % c->n].stream;
+    int last = s4d_batch_last(c->p, cause % c->n) + cause / c->n * c->n;
+    for (int s = 0; s < S4D_STREAMS; s++)
+        if (theirs[s] > mine[s])
+            mine[s] = theirs[s];
+    if (last > mine[stream])
+        mine[stream] = last;
+}
+
+/* After check_waits every cause of an op precedes it in the list, and its batch. */
 static void find_known(struct checking *c)
 {
     c->known = s4d_malloc(2 * (size_t)c->n * S4D_STREAMS * sizeof(int));
     int newest[S4D_STREAMS];
     memset(newest, -1, sizeof newest);
-    for (int op = 0; op < 2 * c->n; op++) {
-        const struct s4d_op *x = &c->p->ops[op % c->n];
+    for (int op = 0, last; op < 2 * c->n; op = last + 1) {
         int *mine = &c->known[(size_t)op * S4D_STREAMS];
+        enum s4d_stream stream = c->p->ops[op % c->n].stream;
+        last = s4d_batch_last(c->p, op % c->n) + op / c->n * c->n;
         memset(mine, -1, S4D_STREAMS * sizeof(int));
-        for (int w = -1; w < x->n_waits; w++) {
-            int cause = newest[x->stream];
-            if (w >= 0) {
-                cause = c->at[x->waits[w].stream][x->waits[w].position];
-                cause += (op / c->n + x->waits[w].iteration) * c->n;
-            }
-            if (cause < 0)
-                continue; /* the stream's first op, or a wait that the first iteration meets */
-            const int *theirs = &c->known[(size_t)cause * S4D_STREAMS];
-            for (int s = 0; s < S4D_STREAMS; s++)
-                if (theirs[s] > mine[s])
-                    mine[s] = theirs[s];
-            int stream = (int)c->p->ops[cause % c->n].stream;
-            if (cause > mine[stream])
-                mine[stream] = cause;
+        if (newest[stream] >= 0)
+            learn(c, mine, newest[stream]);
+        for (int i = op; i <= last; i++) {
+            const struct s4d_op *x = &c->p->ops[i % c->n];
+            for (int w = 0; w < x->n_waits; w++)
+                if (op / c->n + x->waits[w].iteration >= 0) /* else the first iteration meets it */
+                    learn(c, mine,
+                          c->at[x->waits[w].stream][x->waits[w].position] +
+                              (op / c->n + x->waits[w].iteration) * c->n);
         }
-        newest[x->stream] = op;
+        for (int i = op + 1; i <= last; i++)
+            memcpy(&c->known[(size_t)i * S4D_STREAMS], mine, S4D_STREAMS * sizeof(int));
+        newest[stream] = last;
     }
 }
 
@@ -159,6 +201,13 @@ static int check_races(struct checking *c, int storage)
                 continue;
             if (a->op > b->op)
                 a = &list->v[j], b = &list->v[i];
+            if (a->op / c->n == b->op / c->n && s4d_batch_last(c->p, a->op % c->n) >= b->op % c->n)
+                return s4d_check_fail(
+                    c->p, b->op % c->n, c->err,
+                    "operand %s: uses bytes of storage %s that op %d (operand %s) of the same "
+                    "batch uses, and one of them writes",
+                    operand_name(c, b), c->p->storages[storage].name, a->op % c->n,
+                    operand_name(c, a));
             if (!done_before(c, a->op, b->op))
                 return s4d_check_fail(
                     c->p, b->op % c->n, c->err,
@@ -359,7 +408,10 @@ static int check_plan(struct checking *c)
 
 static int check_all(struct checking *c)
 {
-    if (check_positions(c) != 0)
+    if (c->p->stage < 0 || c->p->stage >= c->p->grid.size[S4D_PIPE])
+        return s4d_fail(c->err, S4D_EXIT_BUG, "program", "stage %d of a pipe of %d", c->p->stage,
+                        c->p->grid.size[S4D_PIPE]);
+    if (check_positions(c) != 0 || check_batches(c) != 0)
         return -1;
     for (int i = 0; i < c->n; i++)
         if (s4d_check_operands(c->p, i, c->err) != 0)
@@ -396,7 +448,7 @@ struct s4d_traffic s4d_traffic_count(const struct s4d_program *program)
     struct s4d_traffic t = {0};
     for (int i = 0; i < program->n_ops; i++) {
         const struct s4d_op *x = &program->ops[i];
-        if (s4d_op_kinds[x->kind].op_class != S4D_CLASS_COLLECTIVE)
+        if (!s4d_communicates(x->kind))
             continue;
         t.bytes[x->kind - S4D_OP_ALL_REDUCE][x->stream] += s4d_collective_bytes(&x->c, x->kind);
         t.calls[x->kind - S4D_OP_ALL_REDUCE][x->stream]++;

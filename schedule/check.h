@@ -10,14 +10,23 @@
  * happens before it, in this iteration or, for a persistent storage, in the one before or at
  * initialisation; no two unordered uses of the same bytes with a write, on the program unrolled
  * twice (by storage range before a plan, by arena bytes after it); a collective's members and count
- * agree with grid and tensors; its stream's axes are its own. */
+ * agree with grid and tensors; its stream's axes are its own; a message's peer is on the pipe,
+ * where its channel leads; the ops of a batch are neighbours, communicate on one stream, and
+ * neither wait for nor disturb one another. */
 int s4d_check(const struct s4d_program *program, struct s4d_error *err);
 
-/* Bytes an iteration's collectives of each kind move over each axis set, counted from the ops:
- * bytes[kind - S4D_OP_ALL_REDUCE][stream], as s4d_collective_bytes. */
+/* The programs of all stages of a pipe together, each of which has passed s4d_check. 0, or -1 (exit
+ * 70) with what does not agree: their grids and stages; on every stream and between every two
+ * stages, what one sends and the other receives, in order, by channel, count and type; and, in two
+ * iterations in which every send by itself waits for its receive, two or more stages that wait for
+ * each other for ever. */
+int s4d_check_stages(const struct s4d_program *program, struct s4d_error *err);
+
+/* Bytes an iteration's collectives and messages of each kind move over each axis set, counted from
+ * the ops: bytes[kind - S4D_OP_ALL_REDUCE][stream], as s4d_collective_bytes. */
 struct s4d_traffic {
-    int64_t bytes[3][S4D_STREAMS];
-    int calls[3][S4D_STREAMS];
+    int64_t bytes[S4D_COMMUNICATIONS][S4D_STREAMS];
+    int calls[S4D_COMMUNICATIONS][S4D_STREAMS];
 };
 struct s4d_traffic s4d_traffic_count(const struct s4d_program *program);
 

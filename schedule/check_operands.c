@@ -253,11 +253,49 @@ static int check_collective(const struct s4d_program *p, int op, struct s4d_erro
     return check_aliases(p, op, err);
 }
 
+/* Where a channel's message goes, or comes from, as seen from a stage; 0: nowhere. */
+static int peer_of(const struct s4d_program *p, enum s4d_op_kind kind,
+                   enum s4d_pipe_channel channel)
+{
+    int last = p->grid.size[S4D_PIPE] - 1, up = kind == S4D_OP_SEND ? 1 : -1;
+    if (channel == S4D_CHANNEL_ENDS)
+        return p->stage == 0 ? last : p->stage == last ? -last : 0;
+    return channel == S4D_CHANNEL_FORWARD ? up : -up;
+}
+
+static int check_message(const struct s4d_program *p, int op, struct s4d_error *err)
+{
+    const struct s4d_op *x = &p->ops[op];
+    const struct s4d_tensor *t = tensor_of(p, op, 0);
+    const char *to = x->kind == S4D_OP_SEND ? "to" : "from";
+    int peer = x->c.message.peer, pipe = p->grid.size[S4D_PIPE];
+    enum s4d_pipe_channel channel = x->c.message.channel;
+    if ((int)channel < 0 || channel >= S4D_CHANNELS)
+        return s4d_check_fail(p, op, err, "no such channel");
+    if (peer == 0 || peer != peer_of(p, x->kind, channel))
+        return s4d_check_fail(p, op, err, "channel %s does not lead %s pipe%+d from stage %d of %d",
+                              s4d_channel_names[channel], to, peer, p->stage, pipe);
+    if (p->stage + peer < 0 || p->stage + peer >= pipe)
+        return s4d_check_fail(p, op, err, "%s pipe%+d: stage %d has none there in a pipe of %d", to,
+                              peer, p->stage, pipe);
+    if (t->type != x->c.message.type)
+        return s4d_check_fail(p, op, err, "operand %s: %s, but %s on the wire",
+                              s4d_op_kinds[x->kind].operand[0].name, s4d_type_names[t->type],
+                              s4d_type_names[x->c.message.type]);
+    if (s4d_tensor_elements(t) != x->c.message.count || !contiguous(t))
+        return s4d_check_fail(p, op, err, "operand %s: expected %lld contiguous elements, got %lld",
+                              s4d_op_kinds[x->kind].operand[0].name, (long long)x->c.message.count,
+                              (long long)s4d_tensor_elements(t));
+    return 0;
+}
+
 static bool stream_takes(enum s4d_stream stream, enum s4d_op_kind kind)
 {
     switch (s4d_op_kinds[kind].op_class) {
     case S4D_CLASS_COLLECTIVE:
-        return s4d_streams[stream].axes != 0;
+        return s4d_streams[stream].axes != 0 && s4d_streams[stream].axes != S4D_AXIS(S4D_PIPE);
+    case S4D_CLASS_MESSAGE:
+        return s4d_streams[stream].axes == S4D_AXIS(S4D_PIPE);
     case S4D_CLASS_COPY:
         return stream == (kind == S4D_OP_HOST_TO_DEVICE ? S4D_STREAM_COPY_IN : S4D_STREAM_COPY_OUT);
     case S4D_CLASS_HOST:
@@ -283,5 +321,7 @@ int s4d_check_operands(const struct s4d_program *p, int op, struct s4d_error *er
         return check_attention(p, op, err);
     if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE)
         return check_collective(p, op, err);
+    if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_MESSAGE)
+        return check_message(p, op, err);
     return 0;
 }

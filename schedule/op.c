@@ -19,6 +19,12 @@ const char *const s4d_function_names[S4D_FUNCTIONS] = {
     [S4D_SILU] = "silu",
 };
 
+const char *const s4d_channel_names[S4D_CHANNELS] = {
+    [S4D_CHANNEL_FORWARD] = "forward",
+    [S4D_CHANNEL_BACKWARD] = "backward",
+    [S4D_CHANNEL_ENDS] = "ends",
+};
+
 /* Constants of a kind: the fields of its member of the union. */
 #define FIELD(member, field, what)                                                                 \
     {                                                                                              \
@@ -165,19 +171,31 @@ const struct s4d_op_info s4d_op_kinds[S4D_OP_KINDS] = {
     ROW(ALL_REDUCE, "all-reduce", COLLECTIVE, NULL, 2, R("in", "? n"), W("out", "= n")),
     ROW(ALL_GATHER, "all-gather", COLLECTIVE, NULL, 2, R("in", "? -"), W("out", "= -")),
     ROW(REDUCE_SCATTER, "reduce-scatter", COLLECTIVE, NULL, 2, R("in", "? -"), W("out", "= -")),
+    ROW(SEND, "send", MESSAGE, NULL, 1, R("in", "? n")),
+    ROW(RECEIVE, "receive", MESSAGE, NULL, 1, W("out", "? n")),
     ROW(READ_TOKENS, "read-tokens", HOST, read_tokens_constants, 1, W("tokens", "i -")),
     ROW(HOST_TO_DEVICE, "host-to-device", COPY, NULL, 2, R("host", "? n"), W("device", "= n")),
     ROW(DEVICE_TO_HOST, "device-to-host", COPY, NULL, 2, R("device", "? n"), W("host", "= n")),
 };
 
+bool s4d_communicates(enum s4d_op_kind kind)
+{
+    return s4d_op_kinds[kind].op_class == S4D_CLASS_COLLECTIVE ||
+           s4d_op_kinds[kind].op_class == S4D_CLASS_MESSAGE;
+}
+
 int64_t s4d_collective_bytes(const union s4d_constants *c, enum s4d_op_kind kind)
 {
+    if (s4d_op_kinds[kind].op_class == S4D_CLASS_MESSAGE)
+        return c->message.count * s4d_type_bytes[c->message.type];
     int64_t block = c->collective.count * s4d_type_bytes[c->collective.type];
     return kind == S4D_OP_ALL_REDUCE ? block : block * c->collective.members;
 }
 
 double s4d_bus_factor(enum s4d_op_kind kind, int members)
 {
+    if (kind == S4D_OP_SEND || kind == S4D_OP_RECEIVE)
+        return 1;
     return (kind == S4D_OP_ALL_REDUCE ? 2.0 : 1.0) * (members - 1) / members;
 }
 

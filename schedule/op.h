@@ -155,6 +155,12 @@ enum s4d_op_kind {
     S4D_OP_ALL_GATHER,
     S4D_OP_REDUCE_SCATTER,
 
+    /* A message of c.message.count elements to, or from, the rank whose coordinates differ by
+     * c.message.peer in pipe and in no other axis: operand in, or out. Messages of one channel
+     * between two ranks match in the order of their lists. c.message */
+    S4D_OP_SEND,
+    S4D_OP_RECEIVE,
+
     /* Host stream: fills the pinned tensor tokens (micro-batches * b, s + 1) i32 with this
      * iteration's sequences [c.read_tokens.first, + micro-batches * b) of the global batch: operand
      * tokens. */
@@ -169,6 +175,7 @@ enum s4d_op_class {
     S4D_CLASS_ATTENTION,
     S4D_CLASS_KERNEL,
     S4D_CLASS_COLLECTIVE,
+    S4D_CLASS_MESSAGE, /* send and receive */
     S4D_CLASS_COPY,
     S4D_CLASS_HOST
 };
@@ -203,9 +210,12 @@ struct s4d_op_info {
          * first met and keeps it; a digit is itself; - is checked elsewhere or not at all. */
         const char *contract;
     } operand[S4D_OPERANDS];
-    const struct s4d_constant *constants; /* ends with a NULL name; NULL: none, or a collective's */
+    const struct s4d_constant *constants; /* ends with a NULL name; NULL: none, or those of a
+                                             collective or a message */
 };
 extern const struct s4d_op_info s4d_op_kinds[S4D_OP_KINDS];
+bool s4d_communicates(enum s4d_op_kind kind); /* a collective, a send or a receive */
+enum { S4D_COMMUNICATIONS = S4D_OP_RECEIVE - S4D_OP_ALL_REDUCE + 1 }; /* kinds that do */
 
 enum s4d_function {
     S4D_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
@@ -214,6 +224,11 @@ enum s4d_function {
 };
 extern const char *const s4d_function_names[S4D_FUNCTIONS];
 enum s4d_reduction { S4D_SUM, S4D_MAX };
+
+/* Of messages: from each stage of the pipe to the next one, to the one before, and between the
+ * first and the last. */
+enum s4d_pipe_channel { S4D_CHANNEL_FORWARD, S4D_CHANNEL_BACKWARD, S4D_CHANNEL_ENDS, S4D_CHANNELS };
+extern const char *const s4d_channel_names[S4D_CHANNELS];
 
 union s4d_constants {
     struct {
@@ -269,6 +284,12 @@ union s4d_constants {
         int members;
     } collective;
     struct {
+        enum s4d_pipe_channel channel;
+        int peer;           /* its coordinate in pipe less the own */
+        enum s4d_type type; /* = of the operand */
+        int64_t count;
+    } message;
+    struct {
         struct s4d_expr first;
     } read_tokens;
 };
@@ -284,10 +305,10 @@ double s4d_rotary_frequency(const union s4d_constants *c, int64_t i);
 uint64_t s4d_goldfish_hash(const int32_t *tokens, int64_t n);
 
 /* Bytes the library is asked to move, as nccl-tests counts them: the buffer of an all-reduce,
- * members * count for the other two. */
+ * members * count for the other two collectives, the message of a send or a receive. */
 int64_t s4d_collective_bytes(const union s4d_constants *c, enum s4d_op_kind kind);
 /* nccl-tests' factor from algorithm bandwidth (these bytes / time) to bus bandwidth:
- * 2(p-1)/p for all-reduce, (p-1)/p for all-gather and reduce-scatter. */
+ * 2(p-1)/p for all-reduce, (p-1)/p for all-gather and reduce-scatter, 1 for send and receive. */
 double s4d_bus_factor(enum s4d_op_kind kind, int members);
 
 #endif

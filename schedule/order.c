@@ -21,7 +21,7 @@ struct accesses {
     int n, cap;
 };
 struct candidate {
-    int op;
+    int op, of; /* the op `of` may have to wait for */
     enum s4d_wait_kind kind;
 };
 
@@ -31,9 +31,11 @@ struct ordering {
     int *clock;                         /* as s4d_clocks */
     const struct s4d_order_edge **edge; /* sorted by after */
     int n_edges;
-    struct candidate *candidate; /* of the op at hand */
+    struct candidate *candidate; /* of the ops at hand, which are posted together */
     int n_candidates, cap_candidates;
-    struct s4d_wait *wait;
+    struct candidate *kept; /* those that become waits */
+    int n_kept, cap_kept;
+    struct s4d_wait *wait; /* of one of the ops */
     int n_waits, cap_waits;
 };
 
@@ -58,6 +60,11 @@ static void join(int *clock, const int *other, enum s4d_stream stream, int place
         clock[stream] = place + 1;
 }
 
+static int *clock_of(const struct ordering *o, int op)
+{
+    return &o->clock[(size_t)op * S4D_STREAMS];
+}
+
 static void set_positions(struct s4d_program *p)
 {
     memset(p->stream_length, 0, sizeof p->stream_length);
@@ -65,9 +72,9 @@ static void set_positions(struct s4d_program *p)
         p->ops[i].position = p->stream_length[p->ops[i].stream]++;
 }
 
-static void add_candidate(struct ordering *o, int op, enum s4d_wait_kind kind)
+static void add_candidate(struct ordering *o, int op, int of, enum s4d_wait_kind kind)
 {
-    s4d_push(o->candidate, o->n_candidates, o->cap_candidates, (struct candidate){op, kind});
+    s4d_push(o->candidate, o->n_candidates, o->cap_candidates, (struct candidate){op, of, kind});
 }
 
 /* Read after write is data; write after read or write is memory. Ranges are half open. */
@@ -86,9 +93,9 @@ static void find_hazards(struct ordering *o, int op)
             if (a->last <= first || last <= a->first)
                 continue;
             if (a->write && (u->access & S4D_READ))
-                add_candidate(o, a->op, S4D_WAIT_DATA);
+                add_candidate(o, a->op, op, S4D_WAIT_DATA);
             else if (u->access & S4D_WRITE)
-                add_candidate(o, a->op, S4D_WAIT_MEMORY);
+                add_candidate(o, a->op, op, S4D_WAIT_MEMORY);
         }
     }
 }
@@ -125,7 +132,9 @@ static void remember(struct ordering *o, int op, enum s4d_access access)
 static int by_op_descending(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
-    return x->op != y->op ? (x->op < y->op) - (x->op > y->op) : (int)x->kind - (int)y->kind;
+    if (x->op != y->op)
+        return (x->op < y->op) - (x->op > y->op);
+    return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->of - y->of;
 }
 
 static int by_stream(const void *a, const void *b)
@@ -137,32 +146,39 @@ static int by_stream(const void *a, const void *b)
 }
 
 /* An earlier op never implies a later one, so taking the latest first leaves out every implied
- * wait. */
-static void reduce(struct ordering *o, int op)
+ * wait. clock: of all that are posted together. */
+static void reduce(struct ordering *o, int *clock)
 {
-    int *clock = &o->clock[(size_t)op * S4D_STREAMS], n_ops = o->p->n_ops;
+    int n_ops = o->p->n_ops;
     if (o->n_candidates > 1)
         qsort(o->candidate, (size_t)o->n_candidates, sizeof *o->candidate, by_op_descending);
-    o->n_waits = 0;
+    o->n_kept = 0;
     for (int i = 0; i < o->n_candidates; i++) {
         int before = o->candidate[i].op, place = place_of(o, before);
+        int batch = s4d_batch_last(o->p, before % n_ops) - before % n_ops; /* that end with it */
         const struct s4d_op *b = op_of(o, before);
         if (clock[b->stream] > place)
             continue;
-        join(clock, &o->clock[(size_t)before * S4D_STREAMS], b->stream, place);
-        s4d_push(o->wait, o->n_waits, o->cap_waits,
-                 (struct s4d_wait){.iteration = before / n_ops - op / n_ops,
-                                   .stream = b->stream,
-                                   .position = b->position,
-                                   .kind = o->candidate[i].kind});
+        join(clock, clock_of(o, before), b->stream, place + batch);
+        s4d_push(o->kept, o->n_kept, o->cap_kept, o->candidate[i]);
     }
-    if (o->n_waits > 1)
-        qsort(o->wait, (size_t)o->n_waits, sizeof *o->wait, by_stream);
 }
 
 static void keep_waits(struct ordering *o, int op)
 {
     struct s4d_op *x = &o->p->ops[op % o->p->n_ops];
+    o->n_waits = 0;
+    for (int i = 0; i < o->n_kept; i++) {
+        const struct s4d_op *b = op_of(o, o->kept[i].op);
+        if (o->kept[i].of == op)
+            s4d_push(o->wait, o->n_waits, o->cap_waits,
+                     (struct s4d_wait){.iteration = o->kept[i].op / o->p->n_ops - op / o->p->n_ops,
+                                       .stream = b->stream,
+                                       .position = b->position,
+                                       .kind = o->kept[i].kind});
+    }
+    if (o->n_waits > 1)
+        qsort(o->wait, (size_t)o->n_waits, sizeof *o->wait, by_stream);
     x->n_waits = o->n_waits;
     x->waits = NULL;
     if (o->n_waits > 0) {
@@ -171,26 +187,45 @@ static void keep_waits(struct ordering *o, int op)
     }
 }
 
-static void walk(struct ordering *o, int iteration, int *previous)
+/* Ops that are posted together share one clock; hazards among themselves are nobody's wait. */
+static void walk_batch(struct ordering *o, int first, int last, int *edge)
 {
     int n_ops = o->p->n_ops;
-    for (int i = 0, e = 0; i < n_ops; i++) {
-        int op = iteration * n_ops + i;
-        enum s4d_stream stream = o->p->ops[i].stream;
-        if (previous[stream] >= 0)
-            join(&o->clock[(size_t)op * S4D_STREAMS],
-                 &o->clock[(size_t)previous[stream] * S4D_STREAMS], stream,
-                 place_of(o, previous[stream]));
-        previous[stream] = op;
-        o->n_candidates = 0;
-        for (; e < o->n_edges && o->edge[e]->after == i; e++)
-            add_candidate(o, iteration * n_ops + o->edge[e]->before, o->edge[e]->kind);
+    o->n_candidates = 0;
+    for (int op = first; op <= last; op++) {
+        for (; *edge < o->n_edges && o->edge[*edge]->after == op % n_ops; ++*edge) {
+            int before = first / n_ops * n_ops + o->edge[*edge]->before;
+            S4D_ASSERT(before < first, "op %d waits for op %d of its own batch", op % n_ops,
+                       before % n_ops);
+            add_candidate(o, before, op, o->edge[*edge]->kind);
+        }
         find_hazards(o, op);
-        reduce(o, op);
-        if (iteration == 1) /* the same waits as in the first, and those on the one before */
+    }
+    reduce(o, clock_of(o, first));
+    for (int op = first; op <= last; op++) {
+        if (op >= n_ops) /* the same waits as in the first, and those on the one before */
             keep_waits(o, op);
+        if (op > first)
+            memcpy(clock_of(o, op), clock_of(o, first), S4D_STREAMS * sizeof(int));
+    }
+    for (int op = first; op <= last; op++) {
         remember(o, op, S4D_READ);
         remember(o, op, S4D_WRITE);
+    }
+}
+
+static void walk(struct ordering *o, int iteration, int *previous)
+{
+    int n_ops = o->p->n_ops, edge = 0;
+    for (int i = 0, last; i < n_ops; i = last + 1) {
+        enum s4d_stream stream = o->p->ops[i].stream;
+        int first = iteration * n_ops + i;
+        last = s4d_batch_last(o->p, i);
+        if (previous[stream] >= 0)
+            join(clock_of(o, first), clock_of(o, previous[stream]), stream,
+                 place_of(o, previous[stream]));
+        walk_batch(o, first, iteration * n_ops + last, &edge);
+        previous[stream] = iteration * n_ops + last;
     }
 }
 
@@ -227,7 +262,19 @@ void s4d_order(struct s4d_program *program, const struct s4d_order_edge *edges, 
     free(o.clock);
     free(o.edge);
     free(o.candidate);
+    free(o.kept);
     free(o.wait);
+}
+
+/* at: list indices of the wait's stream. What is waited for has completed with its batch. */
+static void join_wait(const struct s4d_program *p, struct s4d_clocks *c, const int *at, int op,
+                      const struct s4d_wait *wait)
+{
+    int n = p->n_ops, iteration = op / n + wait->iteration, before = at[wait->position];
+    int batch = s4d_batch_last(p, before) - before;
+    join(&c->clock[(size_t)op * S4D_STREAMS],
+         &c->clock[((size_t)before + (size_t)iteration * (size_t)n) * S4D_STREAMS], wait->stream,
+         wait->position + batch + iteration * p->stream_length[wait->stream]);
 }
 
 struct s4d_clocks s4d_clocks_make(const struct s4d_program *p)
@@ -242,23 +289,21 @@ struct s4d_clocks s4d_clocks_make(const struct s4d_program *p)
         at[base[p->ops[i].stream] + p->ops[i].position] = i;
     struct s4d_clocks c = {.n_ops = n,
                            .clock = s4d_calloc(2 * (size_t)n * S4D_STREAMS, sizeof(int))};
-    for (int u = 0; u < 2 * n; u++) {
+    for (int u = 0, size; u < 2 * n; u += size) {
         const struct s4d_op *x = &p->ops[u % n];
         int *clock = &c.clock[(size_t)u * S4D_STREAMS], length = p->stream_length[x->stream];
         int place = x->position + u / n * length;
+        size = s4d_batch_last(p, u % n) - u % n + 1;
         if (place > 0) {
             int before = at[base[x->stream] + (place - 1) % length] + (place - 1) / length * n;
             join(clock, &c.clock[(size_t)before * S4D_STREAMS], x->stream, place - 1);
         }
-        for (int w = 0; w < x->n_waits; w++) {
-            const struct s4d_wait *wait = &x->waits[w];
-            int iteration = u / n + wait->iteration;
-            if (iteration < 0)
-                continue;
-            int before = at[base[wait->stream] + wait->position] + iteration * n;
-            join(clock, &c.clock[(size_t)before * S4D_STREAMS], wait->stream,
-                 wait->position + iteration * p->stream_length[wait->stream]);
-        }
+        for (int k = 0; k < size; k++)
+            for (int w = 0; w < x[k].n_waits; w++)
+                if (u / n + x[k].waits[w].iteration >= 0)
+                    join_wait(p, &c, at + base[x[k].waits[w].stream], u, &x[k].waits[w]);
+        for (int k = 1; k < size; k++)
+            memcpy(clock + k * S4D_STREAMS, clock, S4D_STREAMS * sizeof(int));
     }
     free(at);
     return c;

@@ -10,7 +10,8 @@
  * buffers are in use) come as edges of list indices; data and memory waits follow from the
  * operands' byte ranges, within the iteration and from the one before. Waits implied by others, or
  * by the order in a stream, are left out. Within an iteration an op waits for ops earlier in the
- * list only. */
+ * list only, and for none of its own batch: what its ops do to one another's bytes is s4d_check's
+ * to refuse. */
 struct s4d_order_edge {
     int before, after; /* list indices, before < after */
     enum s4d_wait_kind kind;

@@ -32,6 +32,8 @@ static void print_head(const struct s4d_program *p, FILE *out)
             s4d_type_names[o->precision], s4d_type_names[o->gradient_type],
             o->gradient_reduce == S4D_REDUCE_BUCKETS ? "in buckets" : "at the end", o->clip_norm,
             o->loss_scaling ? ", loss scaling" : "");
+    if (n[S4D_PIPE] > 1)
+        fprintf(out, "# stage %d of %d\n", p->stage, n[S4D_PIPE]);
     fprintf(out, "# parameters %lld, ops %d\n", (long long)s4d_program_parameters(p), p->n_ops);
 }
 
@@ -88,6 +90,16 @@ static void print_group(const struct s4d_program *p, const struct s4d_op *x, FIL
         }
 }
 
+/* The batch tells that the op does not wait for the one before it in its stream. */
+static void print_message(const struct s4d_op *x, FILE *out)
+{
+    if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_MESSAGE)
+        fprintf(out, " %s pipe%+d, channel %s", x->kind == S4D_OP_SEND ? "to" : "from",
+                x->c.message.peer, s4d_channel_names[x->c.message.channel]);
+    if (x->batch != 0)
+        fprintf(out, ", batch %d", x->batch);
+}
+
 static void print_waits(const struct s4d_op *x, FILE *out)
 {
     static const char *const kinds[] = {"data", "memory", "order"};
@@ -107,9 +119,8 @@ static const char *number(int n, char text[16])
 static void print_op(const struct s4d_program *p, int i, FILE *out)
 {
     const struct s4d_op *x = &p->ops[i];
-    bool collective = s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE;
-    int64_t bytes =
-        collective ? s4d_collective_bytes(&x->c, x->kind) : x->bytes_read + x->bytes_written;
+    int64_t bytes = s4d_communicates(x->kind) ? s4d_collective_bytes(&x->c, x->kind)
+                                              : x->bytes_read + x->bytes_written;
     char stream[32], layer[16], batch[16];
     snprintf(stream, sizeof stream, "%s[%d]", s4d_streams[x->stream].name, x->position);
     fprintf(out, "%6d  %-14s %-9s %5s %5s  %-21s %12lld %14.0f  %s:", i, stream,
@@ -117,8 +128,9 @@ static void print_op(const struct s4d_program *p, int i, FILE *out)
             number(x->label.micro_batch, batch), s4d_op_kinds[x->kind].name, (long long)bytes,
             x->flops, x->label.name);
     print_operands(p, x, out);
-    if (collective)
+    if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE)
         print_group(p, x, out);
+    print_message(x, out);
     print_waits(x, out);
     fputc('\n', out);
 }
@@ -128,7 +140,7 @@ static void print_traffic(const struct s4d_program *p, FILE *out)
     struct s4d_traffic t = s4d_traffic_count(p);
     fprintf(out, "#\n# %-10s %-15s %6s %16s\n", "stream", "collective", "calls", "bytes");
     for (int s = 0; s < S4D_STREAMS; s++)
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < S4D_COMMUNICATIONS; k++)
             if (t.calls[k][s] > 0)
                 fprintf(out, "# %-10s %-15s %6d %16lld\n", s4d_streams[s].name,
                         s4d_op_kinds[S4D_OP_ALL_REDUCE + k].name, t.calls[k][s],

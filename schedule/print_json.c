@@ -185,9 +185,20 @@ static void set_collective(json_t *o, const struct s4d_op *x)
     set_int(o, "bytes", s4d_collective_bytes(&x->c, x->kind));
 }
 
+static void set_message(json_t *o, const struct s4d_op *x)
+{
+    set_text(o, "channel", s4d_channel_names[x->c.message.channel]);
+    set_int(o, "peer", x->c.message.peer);
+    set_text(o, "type", s4d_type_names[x->c.message.type]);
+    set_int(o, "count", x->c.message.count);
+    set_int(o, "bytes", s4d_collective_bytes(&x->c, x->kind));
+}
+
 static json_t *constants_json(const struct s4d_op *x)
 {
     json_t *o = json_object();
+    if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_MESSAGE)
+        set_message(o, x);
     if (s4d_op_kinds[x->kind].op_class == S4D_CLASS_COLLECTIVE)
         set_collective(o, x);
     for (const struct s4d_constant *c = s4d_op_kinds[x->kind].constants; c && c->name; c++) {
@@ -252,6 +263,8 @@ static json_t *ops_json(const struct s4d_program *p)
         set_text(o, "kind", s4d_op_kinds[x->kind].name);
         set_text(o, "stream", s4d_streams[x->stream].name);
         set_int(o, "position", x->position);
+        if (x->batch != 0)
+            set_int(o, "batch", x->batch);
         set_text(o, "phase", s4d_phase_names[x->label.phase]);
         set_int(o, "layer", x->label.layer);
         set_int(o, "micro_batch", x->label.micro_batch);
@@ -275,6 +288,8 @@ json_t *s4d_program_json(const struct s4d_program *p)
     json_object_set_new(o, "model", model_json(&p->model));
     json_object_set_new(o, "grid", grid_json(&p->grid));
     json_object_set_new(o, "options", options_json(&p->options));
+    if (p->grid.size[S4D_PIPE] > 1)
+        set_int(o, "stage", p->stage);
     set_int(o, "micro_batches", p->micro_batches);
     set_int(o, "tokens", p->tokens);
     set_int(o, "parameters", s4d_program_parameters(p));

@@ -49,6 +49,30 @@ void s4d_program_free(struct s4d_program *program)
     memset(program, 0, sizeof *program);
 }
 
+const struct s4d_program *s4d_stage_program(const struct s4d_program *program, int stage)
+{
+    return program->stages ? program->stages[stage] : program;
+}
+
+static bool is_together(const struct s4d_program *p, int a, int b)
+{
+    return 0 <= b && b < p->n_ops && p->ops[a].batch != 0 && p->ops[b].batch == p->ops[a].batch;
+}
+
+int s4d_batch_first(const struct s4d_program *program, int op)
+{
+    while (is_together(program, op, op - 1))
+        op--;
+    return op;
+}
+
+int s4d_batch_last(const struct s4d_program *program, int op)
+{
+    while (is_together(program, op, op + 1))
+        op++;
+    return op;
+}
+
 int64_t s4d_param_cols(const struct s4d_param *param)
 {
     int64_t cols = 0;

@@ -4,8 +4,8 @@
  * All ranks of a stage run the same list; what differs between ranks is an s4d_expr. One program is
  * one iteration; iterations chain through persistent storages and streams, without a barrier: in a
  * stream an op starts after the one before it has completed, across the iteration's end too, and
- * after every op it waits for. The list itself is a legal issue order. A program knows no clock, no
- * network, no device. */
+ * after every op it waits for; but for ops of one batch, see struct s4d_op. The list itself is a
+ * legal issue order. A program knows no clock, no network, no device. */
 #ifndef S4D_SCHEDULE_PROGRAM_H
 #define S4D_SCHEDULE_PROGRAM_H
 
@@ -117,10 +117,17 @@ struct s4d_label {
     const char *name; /* "mlp.up", "head", ... */
 };
 
+/* A batch is posted together: ops that communicate, neighbours in the list and in one stream. They
+ * start together, once the op before them in their stream has completed and the waits of all of
+ * them are met, and complete together, with the last of them: to wait for one is to wait for all,
+ * and none may write what another uses. By itself a send may hold up its stream until the peer
+ * receives, and a receive until the peer sends: of ranks that wait for each other so, none goes on.
+ * In a batch they go on side by side. */
 struct s4d_op {
     enum s4d_op_kind kind;
     enum s4d_stream stream;
     int position; /* in its stream, from 0 */
+    int batch;    /* 0: posted by itself; else the number of its batch, which ascend in the list */
     struct s4d_label label;
     struct s4d_operand operand[S4D_OPERANDS]; /* in the order of s4d_op_kinds[kind].operand */
     union s4d_constants c;                    /* of its kind, schedule/op.h */
@@ -163,6 +170,10 @@ struct s4d_param {
 };
 
 struct s4d_program {
+    /* Of a pipe: whose ranks run it (their coordinate); and the programs of all its stages, by
+     * stage, this one among them (borrowed). NULL: this one is what all ranks run. */
+    int stage;
+    const struct s4d_program *const *stages;
     struct s4d_model model;
     struct s4d_grid grid;
     struct s4d_options options;
@@ -186,6 +197,12 @@ struct s4d_program {
 };
 
 void s4d_program_free(struct s4d_program *program);
+
+/* What ranks at this coordinate of the pipe run. */
+const struct s4d_program *s4d_stage_program(const struct s4d_program *program, int stage);
+/* The list indices of the first and the last op of op's batch; op itself where it has none. */
+int s4d_batch_first(const struct s4d_program *program, int op);
+int s4d_batch_last(const struct s4d_program *program, int op);
 
 /* The element of the whole tensor (row * cols + col, parts side by side) that element i of the
  * shard of the rank at `coordinate` holds; -1 for padding. Initial weights, saving and loading all

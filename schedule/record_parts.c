@@ -74,12 +74,17 @@ void s4d_record_times(json_t *record, const double e[S4D_STREAMS], const double 
 
 void s4d_bus_bytes(const struct s4d_program *p, double bus_bytes[S4D_STREAMS])
 {
+    double received[S4D_STREAMS] = {0};
     memset(bus_bytes, 0, S4D_STREAMS * sizeof *bus_bytes);
     for (int i = 0; i < p->n_ops; i++) {
         const struct s4d_op *op = &p->ops[i];
-        if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
-            continue;
-        bus_bytes[op->stream] += (double)s4d_collective_bytes(&op->c, op->kind) *
-                                 s4d_bus_factor(op->kind, op->c.collective.members);
+        double *sum = op->kind == S4D_OP_RECEIVE ? received : bus_bytes;
+        int members =
+            s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE ? op->c.collective.members : 0;
+        if (s4d_communicates(op->kind))
+            sum[op->stream] +=
+                (double)s4d_collective_bytes(&op->c, op->kind) * s4d_bus_factor(op->kind, members);
     }
+    for (int s = 0; s < S4D_STREAMS; s++)
+        bus_bytes[s] = received[s] > bus_bytes[s] ? received[s] : bus_bytes[s];
 }

@@ -27,7 +27,8 @@ void s4d_record_times(json_t *record, const double exposed_s[S4D_STREAMS],
                       double iteration_time_s);
 
 /* Bytes of a rank's collectives in an iteration, by stream, as nccl-tests' bus bandwidth counts
- * them (s4d_bus_factor). */
+ * them (s4d_bus_factor); of its messages those that it sends or those that it receives, whichever
+ * are more. */
 void s4d_bus_bytes(const struct s4d_program *program, double bus_bytes[S4D_STREAMS]);
 
 #endif

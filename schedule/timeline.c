@@ -7,10 +7,12 @@ void s4d_timeline_rank(struct s4d_timeline *t, const struct s4d_program *p, int 
                        const char *suffix)
 {
     int c[S4D_AXES];
-    char name[128];
+    char name[128], pipe[32] = "";
     s4d_grid_coordinates(&p->grid, rank, c);
-    snprintf(name, sizeof name, "rank %d (x %d, y %d, z %d, data %d)%s", rank, c[S4D_X], c[S4D_Y],
-             c[S4D_Z], c[S4D_DATA], suffix);
+    if (p->grid.size[S4D_PIPE] > 1)
+        snprintf(pipe, sizeof pipe, "pipe %d, ", c[S4D_PIPE]);
+    snprintf(name, sizeof name, "rank %d (x %d, y %d, z %d, %sdata %d)%s", rank, c[S4D_X], c[S4D_Y],
+             c[S4D_Z], pipe, c[S4D_DATA], suffix);
     s4d_timeline_process(t, rank, name);
     for (int s = 0; s < S4D_STREAMS; s++)
         if (p->stream_length[s] > 0)
@@ -22,9 +24,8 @@ void s4d_timeline_op(struct s4d_timeline *t, const struct s4d_program *p, int ra
 {
     const struct s4d_op *o = &p->ops[op];
     char name[192], arguments[256];
-    int64_t bytes = s4d_op_kinds[o->kind].op_class == S4D_CLASS_COLLECTIVE
-                        ? s4d_collective_bytes(&o->c, o->kind)
-                        : o->bytes_read + o->bytes_written;
+    int64_t bytes = s4d_communicates(o->kind) ? s4d_collective_bytes(&o->c, o->kind)
+                                              : o->bytes_read + o->bytes_written;
     snprintf(name, sizeof name, "%s %s", s4d_op_kinds[o->kind].name, o->label.name);
     snprintf(arguments, sizeof arguments,
              "\"op\":%d,\"iteration\":%d,\"layer\":%d,\"micro_batch\":%d,\"bytes\":%lld,"

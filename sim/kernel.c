@@ -169,7 +169,7 @@ double s4d_kernel_time_s(const struct s4d_kernels *k, const struct s4d_program *
                          const struct s4d_op *op)
 {
     enum s4d_op_class op_class = s4d_op_kinds[op->kind].op_class;
-    S4D_ASSERT(op_class != S4D_CLASS_COLLECTIVE, "%s is no kernel", s4d_op_kinds[op->kind].name);
+    S4D_ASSERT(!s4d_communicates(op->kind), "%s is no kernel", s4d_op_kinds[op->kind].name);
     double time_s = rules[op_class](&k->machine->device, k->machine, p, op);
     return op_class == S4D_CLASS_COPY ? time_s : time_s * sharing(k->machine, p);
 }

@@ -136,6 +136,7 @@ run_real() {
     group "gradients and central differences" build/tests/real_slopes
     group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
     group "health check of four ranks" grids "${MPIRUN:-mpirun}" 4 build tests/real_preflight
+    group "messages and batches of four ranks" grids "${MPIRUN:-mpirun}" 4 build tests/real_posts
     if [ -x build/tests/double/grids ]; then
         group "the double of CUDA" grids "${MPIRUN:-mpirun}" 2 build tests/double/self_test
         group "faults of CUDA's double" grids "${MPIRUN:-mpirun}" 2 build tests/double/faulty

@@ -86,10 +86,12 @@ static int append_collective(struct s4d_cuda *c, const struct s4d_cuda_item *ite
     return s4d_cuda_collective(c, item->call, err);
 }
 
-static int collective(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+static int post(void *self, const struct s4d_call *calls, int n, int iteration,
+                struct s4d_error *err)
 {
-    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
-    return enqueue(self, call->op->stream, item, append_collective, err);
+    struct s4d_cuda_item item = {.call = calls, .iteration = iteration};
+    S4D_ASSERT(n == 1, "a batch");
+    return enqueue(self, calls->op->stream, item, append_collective, err);
 }
 
 static int append_copy(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
@@ -214,9 +216,9 @@ static void set_entries(struct s4d_device *device, struct s4d_cuda *c)
         .wait = wait_for,
         .gemm = compute,
         .kernel = compute,
-        .collective = collective,
         .copy = copy,
         .host_task = host_task,
+        .post = post,
         .mark = mark,
         .report = report,
         .finish = finish,

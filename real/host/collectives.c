@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives by MPI's non-blocking ones, on one communicator per (group, stream), so that every
- * communicator sees its members' calls in one order whatever other streams do. */
+/* Collectives and messages by MPI's non-blocking ones, on one communicator per (group, stream), so
+ * that every communicator sees its members' calls in one order whatever other streams do. */
 #include <limits.h>
 #include <string.h>
 
 #include "real/host/internal.h"
 #include "support/half.h"
+#include "support/memory.h"
 
 int s4d_host_mpi_fail(struct s4d_error *err, int code, const char *what)
 {
@@ -43,16 +44,19 @@ static void make_half(struct s4d_host *h, int i, MPI_User_function *sum, MPI_Use
 int s4d_host_groups(struct s4d_host *h, struct s4d_error *err)
 {
     const struct s4d_grid *grid = &h->program->grid;
+    /* Stages of a pipe use different streams, but a communicator is made by all ranks. */
+    int used[S4D_STREAMS];
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
+        used[stream] = h->program->stream_length[stream] > 0;
+    MPI_Allreduce(MPI_IN_PLACE, used, S4D_STREAMS, MPI_INT, MPI_MAX, h->options.comm);
     make_half(h, 0, bf16_sum, bf16_max);
     make_half(h, 1, f16_sum, f16_max);
-    for (int stream = 0; stream < S4D_STREAMS; stream++) {
+    for (int stream = 0; stream < S4D_STREAMS; stream++)
         h->streams[stream].comm = MPI_COMM_NULL;
-        h->streams[stream].request = MPI_REQUEST_NULL;
-    }
     for (int stream = 0; stream < S4D_STREAMS; stream++) {
         s4d_axes axes = s4d_streams[stream].axes;
         struct s4d_host_stream *s = &h->streams[stream];
-        if (!axes || h->program->stream_length[stream] == 0)
+        if (!axes || !used[stream])
             continue;
         int members[1 << 12], n = s4d_group_size(grid, axes);
         if (n > 1 << 12)
@@ -112,36 +116,66 @@ static MPI_Op op_of(const struct s4d_host *h, const union s4d_constants *c)
     return max ? MPI_MAX : MPI_SUM;
 }
 
-int s4d_host_collective(struct s4d_host *h, struct s4d_host_stream *s, const struct s4d_call *call,
-                        struct s4d_error *err)
+/* A tag a channel: a message meets its receive even where a pipe of two has two channels between
+ * two ranks. */
+static int start_message(struct s4d_host *h, struct s4d_host_stream *s, const struct s4d_call *call,
+                         MPI_Request *request)
+{
+    const union s4d_constants *c = &call->op->c;
+    MPI_Datatype type = type_of(h, c->message.type);
+    int count = (int)c->message.count, peer = call->coordinate[S4D_PIPE] + c->message.peer;
+    if (call->op->kind == S4D_OP_SEND)
+        return MPI_Isend(call->operand[0].data, count, type, peer, (int)c->message.channel, s->comm,
+                         request);
+    return MPI_Irecv(call->operand[0].data, count, type, peer, (int)c->message.channel, s->comm,
+                     request);
+}
+
+static int start_collective(struct s4d_host *h, struct s4d_host_stream *s,
+                            const struct s4d_call *call, MPI_Request *request)
 {
     const union s4d_constants *c = &call->op->c;
     const struct s4d_buffer *in = &call->operand[0], *out = &call->operand[1];
     MPI_Datatype type = type_of(h, c->collective.type);
-    const char *name = s4d_op_kinds[call->op->kind].name;
-    int count = (int)c->collective.count, code = MPI_SUCCESS, index;
-    if (c->collective.count > INT_MAX)
-        return s4d_fail(err, S4D_EXIT_DEVICE, call->op->label.name,
-                        "%s of %lld elements a rank: MPI counts to %d", name,
-                        (long long)c->collective.count, INT_MAX);
+    int count = (int)c->collective.count, index;
     MPI_Comm_rank(s->comm, &index);
     char *own = (char *)out->data +
                 (size_t)index * (size_t)count * (size_t)s4d_type_bytes[c->collective.type];
     switch (call->op->kind) {
     case S4D_OP_ALL_REDUCE:
-        code = MPI_Iallreduce(in->data == out->data ? MPI_IN_PLACE : in->data, out->data, count,
-                              type, op_of(h, c), s->comm, &s->request);
-        break;
+        return MPI_Iallreduce(in->data == out->data ? MPI_IN_PLACE : in->data, out->data, count,
+                              type, op_of(h, c), s->comm, request);
     case S4D_OP_ALL_GATHER:
-        code = MPI_Iallgather(in->data == own ? MPI_IN_PLACE : in->data, count, type, out->data,
-                              count, type, s->comm, &s->request);
-        break;
+        return MPI_Iallgather(in->data == own ? MPI_IN_PLACE : in->data, count, type, out->data,
+                              count, type, s->comm, request);
     case S4D_OP_REDUCE_SCATTER:
-        code = MPI_Ireduce_scatter_block(in->data, out->data, count, type, op_of(h, c), s->comm,
-                                         &s->request);
-        break;
+        return MPI_Ireduce_scatter_block(in->data, out->data, count, type, op_of(h, c), s->comm,
+                                         request);
     default:
-        return s4d_fail(err, S4D_EXIT_BUG, name, "is no collective of the host");
+        s4d_bug(__FILE__, __LINE__, s4d_op_kinds[call->op->kind].name,
+                "is no collective of the host");
     }
-    return code == MPI_SUCCESS ? 0 : s4d_host_mpi_fail(err, code, name);
+}
+
+int s4d_host_post(struct s4d_host *h, struct s4d_host_stream *s, const struct s4d_call *calls,
+                  int n, struct s4d_error *err)
+{
+    s->at = s->n_requests = 0;
+    for (int i = 0; i < n; i++) {
+        const struct s4d_op *op = calls[i].op;
+        const char *name = s4d_op_kinds[op->kind].name;
+        bool message = s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE;
+        int64_t count = message ? op->c.message.count : op->c.collective.count;
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (count > INT_MAX)
+            return s4d_fail(err, S4D_EXIT_DEVICE, op->label.name,
+                            "%s of %lld elements a rank: MPI counts to %d", name, (long long)count,
+                            INT_MAX);
+        int code = message ? start_message(h, s, &calls[i], &request)
+                           : start_collective(h, s, &calls[i], &request);
+        if (code != MPI_SUCCESS)
+            return s4d_host_mpi_fail(err, code, name);
+        s4d_push(s->requests, s->n_requests, s->cap_requests, request);
+    }
+    return 0;
 }

@@ -67,8 +67,15 @@ static void wait_for(void *self, enum s4d_stream stream, enum s4d_stream other, 
 
 static int enqueue(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
 {
-    struct s4d_host_item item = {.call = call, .iteration = iteration};
+    struct s4d_host_item item = {.call = call, .n = 1, .iteration = iteration};
     return s4d_host_enqueue(self, call->op->stream, item, err);
+}
+
+static int post(void *self, const struct s4d_call *calls, int n, int iteration,
+                struct s4d_error *err)
+{
+    struct s4d_host_item item = {.call = calls, .n = n, .iteration = iteration};
+    return s4d_host_enqueue(self, calls->op->stream, item, err);
 }
 
 static int mark(void *self, enum s4d_stream stream, double *t_s, struct s4d_error *err)
@@ -101,8 +108,10 @@ static void close_host(void *self)
     s4d_host_groups_free(h);
     for (int i = 0; i < h->n_memory; i++)
         free(h->memory[i]);
-    for (int i = 0; i < S4D_STREAMS; i++)
+    for (int i = 0; i < S4D_STREAMS; i++) {
         free(h->streams[i].items);
+        free(h->streams[i].requests);
+    }
     s4d_host_work_free(&h->work);
     s4d_host_work_free(&h->copies);
     free(h);
@@ -132,9 +141,9 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
         .wait = wait_for,
         .gemm = enqueue,
         .kernel = enqueue,
-        .collective = enqueue,
         .copy = enqueue,
         .host_task = enqueue,
+        .post = post,
         .mark = mark,
         .report = report,
         .finish = finish,

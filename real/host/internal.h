@@ -11,8 +11,8 @@
 
 /* Something enqueued: an op, or a note to take when the stream gets there. */
 struct s4d_host_item {
-    const struct s4d_call *call; /* NULL: a note */
-    int iteration;
+    const struct s4d_call *call; /* the first of n ops, of a batch more than one; NULL: a note */
+    int n, iteration;
     int64_t needed[S4D_STREAMS]; /* ops that must have completed */
     const struct s4d_buffer *scalar;
     double *value, *t_s;
@@ -22,9 +22,10 @@ struct s4d_host_stream {
     struct s4d_host_item *items; /* items[head .. n) are to come */
     int head, n, cap;
     int64_t needed[S4D_STREAMS]; /* of the next item */
-    bool running;                /* items[head] is a collective in flight */
+    bool running;                /* items[head] is a post in flight */
     double start_s;
-    MPI_Request request;
+    MPI_Request *requests; /* of that; those before `at` have ended */
+    int at, n_requests, cap_requests;
     MPI_Comm comm; /* MPI_COMM_NULL: no group */
 };
 
@@ -59,8 +60,9 @@ struct s4d_host {
 /* collectives.c */
 int s4d_host_groups(struct s4d_host *h, struct s4d_error *err); /* communicators, types, sums */
 void s4d_host_groups_free(struct s4d_host *h);
-int s4d_host_collective(struct s4d_host *h, struct s4d_host_stream *s, const struct s4d_call *call,
-                        struct s4d_error *err); /* starts it */
+/* Starts n ops that communicate, each with its request in s. */
+int s4d_host_post(struct s4d_host *h, struct s4d_host_stream *s, const struct s4d_call *calls,
+                  int n, struct s4d_error *err);
 /* MPI's words for a return code of `what`. Returns -1. */
 int s4d_host_mpi_fail(struct s4d_error *err, int code, const char *what);
 

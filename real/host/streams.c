@@ -46,16 +46,17 @@ static void pop(struct s4d_host *h, int stream)
     show_head(h, stream);
 }
 
-/* The op at the stream's head has completed. */
+/* The op at the stream's head, or the batch, has completed. */
 static int complete(struct s4d_host *h, int stream, double start_s, struct s4d_error *err)
 {
     struct s4d_host_item item = *head_of(h, stream);
     const struct s4d_device_observer *o = &h->device->observer;
+    double end_s = o->ran ? s4d_host_now_s(h) : 0;
     int rc = 0;
-    if (o->ran)
-        rc = o->ran(o->self, item.call, item.iteration, start_s, s4d_host_now_s(h), err);
+    for (int i = 0; i < item.n && o->ran && rc == 0; i++)
+        rc = o->ran(o->self, item.call + i, item.iteration, start_s, end_s, err);
     pop(h, stream);
-    atomic_fetch_add_explicit(&h->position.done[stream], 1, memory_order_release);
+    atomic_fetch_add_explicit(&h->position.done[stream], item.n, memory_order_release);
     return rc;
 }
 
@@ -100,9 +101,19 @@ static int run(struct s4d_host *h, int stream, struct s4d_host_work *work, struc
     return complete(h, stream, start_s, err);
 }
 
-static bool is_collective(const struct s4d_host_item *item)
+/* 1: all requests of the post have ended, 0: not yet, -1: one has failed. */
+static int has_ended(struct s4d_host_stream *s, const struct s4d_host_item *item,
+                     struct s4d_error *err)
 {
-    return s4d_op_kinds[item->call->op->kind].op_class == S4D_CLASS_COLLECTIVE;
+    for (; s->at < s->n_requests; s->at++) {
+        int finished = 0;
+        int code = MPI_Test(&s->requests[s->at], &finished, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return s4d_host_mpi_fail(err, code, item->call[s->at].op->label.name);
+        if (!finished)
+            return 0;
+    }
+    return 1;
 }
 
 /* Moves a stream other than compute as far as it goes; *moved if at all. */
@@ -110,12 +121,10 @@ static int advance(struct s4d_host *h, int stream, bool *moved, struct s4d_error
 {
     struct s4d_host_stream *s = &h->streams[stream];
     for (struct s4d_host_item *item; (item = head_of(h, stream)) != NULL; *moved = true) {
-        int finished = 0, code;
         if (s->running) {
-            if ((code = MPI_Test(&s->request, &finished, MPI_STATUS_IGNORE)) != MPI_SUCCESS)
-                return s4d_host_mpi_fail(err, code, item->call->op->label.name);
-            if (!finished)
-                return 0;
+            int ended = has_ended(s, item, err);
+            if (ended <= 0)
+                return ended;
             s->running = false;
             if (complete(h, stream, s->start_s, err))
                 return -1;
@@ -123,9 +132,9 @@ static int advance(struct s4d_host *h, int stream, bool *moved, struct s4d_error
             take_note(h, stream);
         } else if (!waits_met(h, item)) {
             return 0;
-        } else if (is_collective(item)) {
+        } else if (s4d_communicates(item->call->op->kind)) {
             s->start_s = h->device->observer.ran ? s4d_host_now_s(h) : 0;
-            if (s4d_host_collective(h, s, item->call, err))
+            if (s4d_host_post(h, s, item->call, item->n, err))
                 return -1;
             s->running = true;
         } else if (run(h, stream, &h->copies, err)) {
@@ -305,7 +314,7 @@ int s4d_host_drain(struct s4d_host *h, struct s4d_error *err)
     return rc;
 }
 
-/* Polls while a kernel runs beside a collective in flight, sleeps otherwise. */
+/* Polls while a kernel runs beside a post in flight, sleeps otherwise. */
 static void *progress_thread(void *self)
 {
     struct s4d_host *h = self;

@@ -116,6 +116,57 @@ struct s4d_program handmade_random(unsigned seed, int n_ops, int n_storages)
     return p;
 }
 
+static bool share_storage(const struct s4d_program *p, const struct s4d_op *a,
+                          const struct s4d_op *b)
+{
+    for (int i = 0; i < s4d_op_kinds[a->kind].n_operands; i++)
+        for (int k = 0; k < s4d_op_kinds[b->kind].n_operands; k++)
+            if (p->tensors[a->operand[i].tensor].storage ==
+                p->tensors[b->operand[k].tensor].storage)
+                return true;
+    return false;
+}
+
+int handmade_batches(struct s4d_program *p)
+{
+    int batches = 0;
+    for (int i = 0, end; i < p->n_ops; i = end) {
+        const struct s4d_op *first = &p->ops[i];
+        bool fits = s4d_communicates(first->kind);
+        for (end = i + 1; fits && end < p->n_ops; end++) {
+            fits = p->ops[end].stream == first->stream && s4d_communicates(p->ops[end].kind);
+            for (int k = i; fits && k < end; k++)
+                fits = !share_storage(p, &p->ops[k], &p->ops[end]);
+            if (!fits)
+                break;
+        }
+        batches += end - i > 1;
+        for (int k = i; end - i > 1 && k < end; k++)
+            p->ops[k].batch = batches;
+    }
+    return batches;
+}
+
+static bool are_together(const struct s4d_op *a, const struct s4d_op *b)
+{
+    return a == b || (a->batch != 0 && a->batch == b->batch);
+}
+
+/* Whether b, or one that is posted with it, waits for a or for one that is posted with that. */
+static bool waits_for(const struct s4d_program *p, int b, int a)
+{
+    int n = p->n_ops;
+    for (int i = 0; i < n; i++)
+        for (int w = 0; w < p->ops[i].n_waits && are_together(&p->ops[i], &p->ops[b % n]); w++) {
+            const struct s4d_wait *wait = &p->ops[i].waits[w];
+            for (int k = 0; b / n + wait->iteration == a / n && k < n; k++)
+                if (p->ops[k].stream == wait->stream && p->ops[k].position == wait->position &&
+                    are_together(&p->ops[k], &p->ops[a % n]))
+                    return true;
+        }
+    return false;
+}
+
 bool *handmade_closure(const struct s4d_program *p)
 {
     int n = p->n_ops, N = 2 * n;
@@ -124,11 +175,8 @@ bool *handmade_closure(const struct s4d_program *p)
         const struct s4d_op *x = &p->ops[b % n];
         for (int a = 0; a < b; a++) {
             const struct s4d_op *y = &p->ops[a % n];
-            bool direct = x->stream == y->stream;
-            for (int w = 0; w < x->n_waits; w++)
-                direct |= x->waits[w].stream == y->stream && x->waits[w].position == y->position &&
-                          b / n + x->waits[w].iteration == a / n;
-            if (!direct)
+            bool together = a / n == b / n && are_together(x, y);
+            if (together || (x->stream != y->stream && !waits_for(p, b, a)))
                 continue;
             before[(size_t)b * (size_t)N + (size_t)a] = true;
             for (int c = 0; c < a; c++)

@@ -23,8 +23,13 @@ int handmade_copy(struct s4d_program *p, enum s4d_stream stream, int from, int t
  * storages on random streams. Transient storages are written whole before they are used. */
 struct s4d_program handmade_random(unsigned seed, int n_ops, int n_storages);
 
+/* Makes batches of neighbours that communicate on one stream and do not touch the same bytes, where
+ * there are any; before s4d_order. Returns how many. */
+int handmade_batches(struct s4d_program *p);
+
 /* Happens-before by its definition: a bit for every pair of ops of two iterations, closed over
- * streams and waits by search. before[(b * 2n + a)]: a is done before b starts. Caller frees. */
+ * streams, waits and batches by search. before[(b * 2n + a)]: a is done before b starts. Caller
+ * frees. */
 bool *handmade_closure(const struct s4d_program *p);
 
 #endif

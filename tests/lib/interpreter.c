@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/memory.h"
 #include "tests/lib/interpreter_internal.h"
@@ -22,7 +23,7 @@ void s4d_fault(struct s4d_interpreter *in, int rank, int op, const char *format,
     if (in->failed)
         return;
     in->failed = true;
-    const struct s4d_op *o = &in->p->ops[op];
+    const struct s4d_op *o = s4d_rank_op(in, rank, op);
     char where[256], text[512];
     snprintf(where, sizeof where, "rank %d, stream %s, op %d (%s %s, layer %d, micro-batch %d)",
              rank, s4d_streams[o->stream].name, op, s4d_op_kinds[o->kind].name,
@@ -34,16 +35,16 @@ void s4d_fault(struct s4d_interpreter *in, int rank, int op, const char *format,
     s4d_fail(&in->error, S4D_EXIT_BUG, where, "%s", text);
 }
 
-static void list_streams(struct s4d_interpreter *in)
+static void list_streams(const struct s4d_program *p, struct s4d_stage *stage)
 {
     for (int stream = 0; stream < S4D_STREAMS; stream++)
-        in->op_at[stream] = s4d_calloc((size_t)in->p->stream_length[stream], sizeof(int));
-    for (int op = 0; op < in->p->n_ops; op++) {
-        const struct s4d_op *o = &in->p->ops[op];
-        S4D_ASSERT(o->position >= 0 && o->position < in->p->stream_length[o->stream],
+        stage->op_at[stream] = s4d_calloc((size_t)p->stream_length[stream], sizeof(int));
+    for (int op = 0; op < p->n_ops; op++) {
+        const struct s4d_op *o = &p->ops[op];
+        S4D_ASSERT(o->position >= 0 && o->position < p->stream_length[o->stream],
                    "op %d has position %d in a stream of %d", op, o->position,
-                   in->p->stream_length[o->stream]);
-        in->op_at[o->stream][o->position] = op;
+                   p->stream_length[o->stream]);
+        stage->op_at[o->stream][o->position] = op;
     }
 }
 
@@ -55,14 +56,22 @@ struct s4d_interpreter *s4d_interpreter_create(const struct s4d_program *program
     in->options = *options;
     in->ranks = s4d_grid_ranks(&program->grid);
     in->coordinate = s4d_calloc((size_t)in->ranks, sizeof *in->coordinate);
-    for (int rank = 0; rank < in->ranks; rank++)
+    in->programs = s4d_calloc((size_t)in->ranks, sizeof(*in->programs));
+    for (int rank = 0; rank < in->ranks; rank++) {
         s4d_grid_coordinates(&program->grid, rank, in->coordinate[rank]);
+        in->programs[rank] = s4d_stage_program(program, in->coordinate[rank][S4D_PIPE]);
+    }
     in->done = s4d_calloc((size_t)in->ranks * S4D_STREAMS, sizeof *in->done);
     in->priority = s4d_calloc((size_t)in->ranks * S4D_STREAMS, sizeof *in->priority);
     in->random = options->order_seed;
     for (int i = 0; i < in->ranks * S4D_STREAMS; i++)
         in->priority[i] = (double)(s4d_random_next(&in->random) >> 11);
-    list_streams(in);
+    in->stages = s4d_calloc((size_t)program->grid.size[S4D_PIPE], sizeof *in->stages);
+    for (int stage = 0; stage < program->grid.size[S4D_PIPE]; stage++)
+        list_streams(s4d_stage_program(program, stage), &in->stages[stage]);
+    in->met = s4d_calloc((size_t)in->ranks, sizeof(*in->met));
+    for (int rank = 0; rank < in->ranks; rank++)
+        in->met[rank] = s4d_calloc((size_t)s4d_rank_program(in, rank)->n_ops + 1, sizeof(bool));
     s4d_memory_create(in);
     s4d_state_create(in);
     return in;
@@ -73,8 +82,13 @@ void s4d_interpreter_free(struct s4d_interpreter *in)
     if (!in)
         return;
     s4d_memory_free(in);
-    for (int stream = 0; stream < S4D_STREAMS; stream++)
-        free(in->op_at[stream]);
+    for (int rank = 0; rank < in->ranks; rank++)
+        free(in->met[rank]);
+    for (int i = 0; i < in->p->grid.size[S4D_PIPE] * S4D_STREAMS; i++)
+        free(in->stages[i / S4D_STREAMS].op_at[i % S4D_STREAMS]);
+    free(in->met);
+    free(in->stages);
+    free(in->programs);
     free(in->coordinate);
     free(in->done);
     free(in->priority);
@@ -83,30 +97,38 @@ void s4d_interpreter_free(struct s4d_interpreter *in)
     free(in);
 }
 
-/* The op at the head of a stream, and its iteration; -1 when the stream has finished. */
+/* The op at the head of a stream, of a batch the first, and its iteration; -1 when the stream has
+ * finished. */
 static int head_of(const struct s4d_interpreter *in, int rank, int stream, int *iteration)
 {
     int64_t done = in->done[rank * S4D_STREAMS + stream];
-    int length = in->p->stream_length[stream];
+    int length = s4d_rank_program(in, rank)->stream_length[stream];
     if (length == 0 || done >= (int64_t)in->iterations * length)
         return -1;
     *iteration = (int)(done / length);
-    return in->op_at[stream][done % length];
+    return s4d_rank_stage(in, rank)->op_at[stream][done % length];
 }
 
-/* The first wait of an op that is not met; NULL if it may start. */
-static const struct s4d_wait *unmet(const struct s4d_interpreter *in, int rank, int op,
+/* The first wait of a stream's head, or of the others of its batch, that is not met; NULL if it may
+ * start. */
+static const struct s4d_wait *unmet(const struct s4d_interpreter *in, int rank, int head,
                                     int iteration)
 {
-    const struct s4d_op *o = &in->p->ops[op];
-    for (int w = 0; w < o->n_waits; w++) {
-        const struct s4d_wait *wait = &o->waits[w];
-        int64_t at = iteration + wait->iteration;
-        if (at >= 0 && in->done[rank * S4D_STREAMS + wait->stream] <=
-                           at * in->p->stream_length[wait->stream] + wait->position)
-            return wait;
-    }
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    for (int i = head, end = s4d_post_end(p, head); i <= end; i++)
+        for (int w = 0; w < p->ops[i].n_waits; w++) {
+            const struct s4d_wait *wait = &p->ops[i].waits[w];
+            int64_t at = iteration + wait->iteration;
+            if (at >= 0 && in->done[rank * S4D_STREAMS + wait->stream] <=
+                               at * p->stream_length[wait->stream] + wait->position)
+                return wait;
+        }
     return NULL;
+}
+
+static bool is_message(const struct s4d_op *op)
+{
+    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE;
 }
 
 static bool is_collective(const struct s4d_op *op)
@@ -114,41 +136,97 @@ static bool is_collective(const struct s4d_op *op)
     return s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE;
 }
 
-/* The first member of the group that is not there yet; -1 if all are. */
-static int missing_member(const struct s4d_interpreter *in, const int *members, int n, int op,
-                          int iteration)
+/* The op, or its batch, heads the rank's stream and may start, and it has not happened yet. */
+static bool is_there(const struct s4d_interpreter *in, int rank, int op, int iteration)
 {
-    int at = 0;
-    for (int m = 0; m < n; m++)
-        if (head_of(in, members[m], in->p->ops[op].stream, &at) != op || at != iteration ||
-            unmet(in, members[m], op, iteration))
-            return members[m];
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    int at, head = head_of(in, rank, (int)p->ops[op].stream, &at);
+    return head >= 0 && head <= op && op <= s4d_post_end(p, head) && at == iteration &&
+           !in->met[rank][op] && !unmet(in, rank, head, iteration);
+}
+
+/* Who runs what at once: an op by itself, a collective's members, a send and its receive. */
+struct meeting {
+    int n, *rank, *op, iteration;
+};
+
+static int peer_of(const struct s4d_interpreter *in, int rank, int op)
+{
+    int c[S4D_AXES];
+    memcpy(c, in->coordinate[rank], sizeof c);
+    c[S4D_PIPE] += s4d_rank_op(in, rank, op)->c.message.peer;
+    return s4d_grid_rank(&in->p->grid, c);
+}
+
+/* Of the messages of this kind between a rank and its peer, in the post that heads the stream: the
+ * first that has not happened yet; -1: there is none, or the post cannot start. */
+static int first_message(const struct s4d_interpreter *in, int rank, enum s4d_op_kind kind,
+                         enum s4d_stream stream, int peer)
+{
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    int iteration, head = head_of(in, rank, (int)stream, &iteration);
+    if (head < 0 || unmet(in, rank, head, iteration))
+        return -1;
+    for (int i = head; i <= s4d_post_end(p, head); i++)
+        if (p->ops[i].kind == kind && p->ops[i].c.message.peer == peer && !in->met[rank][i])
+            return i;
     return -1;
 }
 
-static int group_of(const struct s4d_interpreter *in, int rank, int op, int *members)
+/* Fills m with who meets at an op of a rank, which is there; returns the rank that is missing, or
+ * -1: none is. */
+static int gather(const struct s4d_interpreter *in, int rank, int op, int iteration,
+                  struct meeting *m)
 {
-    const struct s4d_op *o = &in->p->ops[op];
-    if (is_collective(o))
-        return s4d_group_members(&in->p->grid, rank, o->c.collective.axes, members);
-    members[0] = rank;
-    return 1;
+    const struct s4d_op *o = s4d_rank_op(in, rank, op);
+    m->iteration = iteration;
+    m->n = 1;
+    m->rank[0] = rank;
+    m->op[0] = op;
+    if (is_collective(o)) {
+        m->n = s4d_group_members(&in->p->grid, rank, o->c.collective.axes, m->rank);
+        for (int i = 0; i < m->n; i++) {
+            m->op[i] = op;
+            if (!is_there(in, m->rank[i], op, iteration))
+                return m->rank[i];
+        }
+    } else if (is_message(o)) {
+        bool sends = o->kind == S4D_OP_SEND;
+        int peer = peer_of(in, rank, op), to = -o->c.message.peer;
+        int other = first_message(in, peer, sends ? S4D_OP_RECEIVE : S4D_OP_SEND, o->stream, to);
+        m->n = 2;
+        m->rank[sends] = peer;
+        m->op[sends] = other;
+        m->rank[!sends] = rank;
+        m->op[!sends] = op;
+        if (other < 0 || first_message(in, rank, o->kind, o->stream, -to) != op)
+            return peer;
+    }
+    return -1;
 }
 
-/* Ops may run on this rank's stream now; a collective is taken by its group's first member. */
-static bool runnable(const struct s4d_interpreter *in, int rank, int stream, int *members, int *op,
-                     int *iteration)
+/* Something may run now on this rank's stream, of a batch any of its ops; a collective is taken by
+ * its group's first member, a message by its sender. */
+static bool runnable(const struct s4d_interpreter *in, int rank, int stream, struct meeting *m)
 {
-    *op = head_of(in, rank, stream, iteration);
-    if (*op < 0 || unmet(in, rank, *op, *iteration))
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    int iteration, head = head_of(in, rank, stream, &iteration);
+    if (head < 0 || unmet(in, rank, head, iteration))
         return false;
-    int n = group_of(in, rank, *op, members);
-    return members[0] == rank && missing_member(in, members, n, *op, *iteration) < 0;
+    int n = s4d_post_end(p, head) - head + 1;
+    int from = (int)((uint64_t)in->priority[rank * S4D_STREAMS + stream] % (uint64_t)n);
+    for (int i = 0; i < n; i++) {
+        int op = head + (from + i) % n;
+        if (!in->met[rank][op] && p->ops[op].kind != S4D_OP_RECEIVE &&
+            gather(in, rank, op, iteration, m) < 0 && m->rank[0] == rank)
+            return true;
+    }
+    return false;
 }
 
 static double rank_of_choice(const struct s4d_interpreter *in, int rank, int op, int iteration)
 {
-    const struct s4d_op *o = &in->p->ops[op];
+    const struct s4d_op *o = s4d_rank_op(in, rank, op);
     if (o->stream == (enum s4d_stream)in->options.hold.stream &&
         o->position == in->options.hold.position)
         return -INFINITY;
@@ -159,7 +237,7 @@ static double rank_of_choice(const struct s4d_interpreter *in, int rank, int op,
 
 static void record(struct s4d_interpreter *in, int rank, int op, int iteration)
 {
-    const struct s4d_op *o = &in->p->ops[op];
+    const struct s4d_op *o = s4d_rank_op(in, rank, op);
     double *kept = o->kind == S4D_OP_LOSS_MEAN     ? in->loss
                    : o->kind == S4D_OP_CLIP_FACTOR ? in->grad_norm
                                                    : NULL;
@@ -173,24 +251,41 @@ static void record(struct s4d_interpreter *in, int rank, int op, int iteration)
         s4d_fault(in, rank, op, "reports %.17g, another rank %.17g", value, kept[iteration]);
 }
 
-/* Runs an op on all members of its group. A long stretch in which some streams stay behind finds
- * more than evenly mixed turns: priorities stay as drawn until a rare redraw. */
-static void perform(struct s4d_interpreter *in, int op, int iteration, const int *members, int n)
+/* The op has happened; with the last of a batch all of that have completed. */
+static void complete(struct s4d_interpreter *in, int rank, int op)
 {
-    struct s4d_turn *turns = s4d_calloc((size_t)n, sizeof *turns);
-    for (int m = 0; m < n; m++) {
-        turns[m] =
-            (struct s4d_turn){.in = in, .rank = members[m], .op = op, .iteration = iteration};
-        s4d_memory_before(in, members[m], op, iteration);
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    int first = p->ops[op].batch == 0 ? op : s4d_batch_first(p, op), last = s4d_post_end(p, op);
+    in->met[rank][op] = true;
+    for (int i = first; i <= last; i++)
+        if (!in->met[rank][i])
+            return;
+    for (int i = first; i <= last; i++)
+        in->met[rank][i] = false;
+    in->done[rank * S4D_STREAMS + p->ops[op].stream] += last - first + 1;
+}
+
+/* Runs an op on all who meet at it. A long stretch in which some streams stay behind finds more
+ * than evenly mixed turns: priorities stay as drawn until a rare redraw. */
+static void perform(struct s4d_interpreter *in, const struct meeting *m)
+{
+    struct s4d_turn *turns = s4d_calloc((size_t)m->n, sizeof *turns);
+    const struct s4d_op *o = s4d_rank_op(in, m->rank[0], m->op[0]);
+    for (int i = 0; i < m->n; i++) {
+        turns[i] = (struct s4d_turn){
+            .in = in, .rank = m->rank[i], .op = m->op[i], .iteration = m->iteration};
+        s4d_memory_before(in, m->rank[i], m->op[i], m->iteration);
     }
-    if (is_collective(&in->p->ops[op]))
-        s4d_collective_run(turns, n);
+    if (is_collective(o))
+        s4d_collective_run(turns, m->n);
+    else if (is_message(o))
+        s4d_message_run(turns);
     else
         s4d_kernel_run(turns);
-    for (int m = 0; m < n; m++) {
-        record(in, members[m], op, iteration);
-        s4d_memory_after(in, members[m], op, iteration);
-        in->done[members[m] * S4D_STREAMS + in->p->ops[op].stream]++;
+    for (int i = 0; i < m->n; i++) {
+        record(in, m->rank[i], m->op[i], m->iteration);
+        s4d_memory_after(in, m->rank[i], m->op[i], m->iteration);
+        complete(in, m->rank[i], m->op[i]);
     }
     if (s4d_random_next(&in->random) % 8 == 0)
         in->priority[s4d_random_next(&in->random) % (uint64_t)(in->ranks * S4D_STREAMS)] =
@@ -198,36 +293,45 @@ static void perform(struct s4d_interpreter *in, int op, int iteration, const int
     free(turns);
 }
 
-static bool step(struct s4d_interpreter *in, int *members)
+static bool step(struct s4d_interpreter *in, struct meeting *m)
 {
-    int best = -1, best_op = 0, best_iteration = 0, op, iteration;
+    int best = -1;
     double best_choice = 0;
     for (int i = 0; i < in->ranks * S4D_STREAMS; i++) {
-        int rank = i / S4D_STREAMS, stream = i % S4D_STREAMS;
-        if (in->p->stream_length[stream] == 0 ||
-            !runnable(in, rank, stream, members, &op, &iteration))
+        int rank = i / S4D_STREAMS, stream = i % S4D_STREAMS, iteration;
+        int head = head_of(in, rank, stream, &iteration);
+        double choice = head < 0 ? 0 : rank_of_choice(in, rank, head, iteration);
+        if (head < 0 || (best >= 0 && choice <= best_choice) || !runnable(in, rank, stream, m))
             continue;
-        double choice = rank_of_choice(in, rank, op, iteration);
-        if (best >= 0 && choice <= best_choice)
-            continue;
-        best = rank;
-        best_op = op;
-        best_iteration = iteration;
+        best = i;
         best_choice = choice;
     }
-    if (best >= 0)
-        perform(in, best_op, best_iteration, members, group_of(in, best, best_op, members));
+    if (best >= 0 && runnable(in, best / S4D_STREAMS, best % S4D_STREAMS, m))
+        perform(in, m);
     return best >= 0;
 }
 
+/* The first rank that the post which heads a stream, and may start, waits for. */
+static int missing(const struct s4d_interpreter *in, int rank, int head, int iteration, int *op,
+                   struct meeting *m)
+{
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    for (*op = head; *op <= s4d_post_end(p, head); ++*op) {
+        int absent = in->met[rank][*op] ? -1 : gather(in, rank, *op, iteration, m);
+        if (absent >= 0)
+            return absent;
+    }
+    s4d_bug(__FILE__, __LINE__, "interpreter", "stuck, and nobody is missing");
+}
+
 /* Nothing can run: follows what each op waits for until it comes round, and reports the last. */
-static void report_stuck(struct s4d_interpreter *in, int rank, int stream, int *members)
+static void report_stuck(struct s4d_interpreter *in, int rank, int stream, struct meeting *m)
 {
     for (int hops = in->ranks * S4D_STREAMS;; hops--) {
-        int iteration, op = head_of(in, rank, stream, &iteration);
-        const struct s4d_wait *wait = unmet(in, rank, op, iteration);
-        if (wait && (hops <= 0 || head_of(in, rank, wait->stream, &(int){0}) < 0)) {
-            s4d_fault(in, rank, op,
+        int iteration, op, head = head_of(in, rank, stream, &iteration);
+        const struct s4d_wait *wait = unmet(in, rank, head, iteration);
+        if (wait && (hops <= 0 || head_of(in, rank, (int)wait->stream, &(int){0}) < 0)) {
+            s4d_fault(in, rank, head,
                       "stuck in iteration %d: waits for op %d of stream %s of iteration %d, which "
                       "cannot run",
                       iteration, wait->position, s4d_streams[wait->stream].name,
@@ -238,9 +342,9 @@ static void report_stuck(struct s4d_interpreter *in, int rank, int stream, int *
             stream = (int)wait->stream;
             continue;
         }
-        int n = group_of(in, rank, op, members);
-        int absent = missing_member(in, members, n, op, iteration);
-        if (hops <= 0 || head_of(in, absent, stream, &(int){0}) != op) {
+        int absent = missing(in, rank, head, iteration, &op, m);
+        int at = head_of(in, absent, stream, &(int){0});
+        if (hops <= 0 || at < 0 || (is_collective(s4d_rank_op(in, rank, op)) && at != head)) {
             s4d_fault(in, rank, op, "stuck in iteration %d: rank %d does not come", iteration,
                       absent);
             return;
@@ -251,7 +355,7 @@ static void report_stuck(struct s4d_interpreter *in, int rank, int stream, int *
 
 static void grow(struct s4d_interpreter *in, int iterations)
 {
-    size_t per_iteration = (size_t)in->ranks * (size_t)in->p->n_storages;
+    size_t per_iteration = (size_t)in->ranks * (size_t)in->n_storages;
     int total = in->iterations + iterations;
     in->used = s4d_realloc(in->used, (size_t)total * per_iteration * sizeof *in->used);
     in->loss = s4d_realloc(in->loss, (size_t)total * sizeof *in->loss);
@@ -265,14 +369,17 @@ static void grow(struct s4d_interpreter *in, int iterations)
 
 int s4d_interpreter_run(struct s4d_interpreter *in, int iterations, struct s4d_error *err)
 {
-    int *members = s4d_malloc((size_t)in->ranks * sizeof *members), iteration;
+    struct meeting m = {.rank = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int)),
+                        .op = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int))};
+    int iteration;
     grow(in, iterations);
-    while (!in->failed && step(in, members))
+    while (!in->failed && step(in, &m))
         ;
     for (int i = 0; i < in->ranks * S4D_STREAMS && !in->failed; i++)
         if (head_of(in, i / S4D_STREAMS, i % S4D_STREAMS, &iteration) >= 0)
-            report_stuck(in, i / S4D_STREAMS, i % S4D_STREAMS, members);
-    free(members);
+            report_stuck(in, i / S4D_STREAMS, i % S4D_STREAMS, &m);
+    free(m.rank);
+    free(m.op);
     if (in->failed && err)
         *err = in->error;
     return in->failed ? -1 : 0;

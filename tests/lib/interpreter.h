@@ -3,12 +3,14 @@
  *
  * It proves a program executable before there is a real executor, and is the oracle afterwards.
  * Ranks take turns an op at a time, in any order that streams, waits and collectives allow, chosen
- * by a seed; a collective happens when every member is there. Elements are loaded from their own
- * type into doubles, computed with, and rounded on the way back. Persistent storages start as zero
- * (weights and the scalars of struct s4d_interpreter_options apart), all other bytes as 0xFF, a NaN
- * in every float type; a transient storage's bytes are filled with 0xFF again before its first and
- * after its last use in an iteration. An op that loads such an element, touches bytes beyond its
- * storage or uses an operand otherwise than declared is reported. */
+ * by a seed; a collective happens when every member is there, a message when the peer is, and what
+ * is posted together one by one in any order. Of a pipe every rank runs the program of its stage.
+ * Elements are loaded from their own type into doubles, computed with, and rounded on the way back.
+ * Persistent storages start as zero (weights and the scalars of struct s4d_interpreter_options
+ * apart), all other bytes as 0xFF, a NaN in every float type; a transient storage's bytes are
+ * filled with 0xFF again before its first and after its last use in an iteration. An op that loads
+ * such an element, touches bytes beyond its storage or uses an operand otherwise than declared is
+ * reported. */
 #ifndef S4D_TESTS_INTERPRETER_H
 #define S4D_TESTS_INTERPRETER_H
 
@@ -39,7 +41,8 @@ struct s4d_interpreter_options s4d_interpreter_options_default(void);
 
 struct s4d_interpreter;
 
-/* The program is borrowed and must not change while the interpreter lives. */
+/* The program, of a pipe with those of the other stages, is borrowed and must not change while the
+ * interpreter lives. */
 struct s4d_interpreter *s4d_interpreter_create(const struct s4d_program *program,
                                                const struct s4d_interpreter_options *options);
 void s4d_interpreter_free(struct s4d_interpreter *in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives as loops over the members of a group: all load, then all store. */
+/* Collectives as loops over the members of a group: all load, then all store; messages. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static void reduce(struct s4d_turn *members, int n, double **in, int64_t element
 /* Operand sizes by kind, and the wire type of both: false with a fault if they disagree. */
 static bool shapes_agree(struct s4d_turn *t, int n)
 {
-    const struct s4d_program *p = t->in->p;
+    const struct s4d_program *p = s4d_rank_program(t->in, t->rank);
     const struct s4d_op *op = &p->ops[t->op];
     const union s4d_constants *c = &op->c;
     if (c->collective.members != n)
@@ -36,7 +36,7 @@ static bool shapes_agree(struct s4d_turn *t, int n)
 
 void s4d_collective_run(struct s4d_turn *members, int n)
 {
-    const struct s4d_op *op = &members[0].in->p->ops[members[0].op];
+    const struct s4d_op *op = s4d_rank_op(members[0].in, members[0].rank, members[0].op);
     int64_t count = op->c.collective.count, elements = s4d_turn_elements(members, 0);
     if (!shapes_agree(members, n))
         return;
@@ -55,4 +55,21 @@ void s4d_collective_run(struct s4d_turn *members, int n)
     }
     free(all);
     free(in);
+}
+
+void s4d_message_run(struct s4d_turn *peers)
+{
+    struct s4d_turn *from = &peers[0], *to = &peers[1];
+    const union s4d_constants *s = s4d_turn_constants(from), *r = s4d_turn_constants(to);
+    if (s->message.channel != r->message.channel || s->message.type != r->message.type ||
+        s->message.count != r->message.count) {
+        s4d_fault(to->in, to->rank, to->op, "%lld %s on channel %s meet %lld %s on channel %s",
+                  (long long)r->message.count, s4d_type_names[r->message.type],
+                  s4d_channel_names[r->message.channel], (long long)s->message.count,
+                  s4d_type_names[s->message.type], s4d_channel_names[s->message.channel]);
+        return;
+    }
+    if (s4d_turn_expect(from, 0, s->message.count) && s4d_turn_expect(to, 0, s->message.count))
+        s4d_turn_store(to, 0, s4d_turn_load(from, 0));
+    s4d_turn_end(from);
 }

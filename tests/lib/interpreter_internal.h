@@ -6,18 +6,23 @@
 #include "tests/lib/interpreter.h"
 
 struct s4d_interpreter {
-    const struct s4d_program *p;
+    const struct s4d_program *p; /* of one of the stages */
     struct s4d_interpreter_options options;
     int ranks;
     int (*coordinate)[S4D_AXES];
-    unsigned char **arenas; /* [rank * 2 + place], if planned */
-    unsigned char **bytes;  /* [rank * n_storages + storage] */
+    const struct s4d_program **programs; /* by rank */
+    unsigned char **arenas;              /* [rank * 2 + place], if planned */
+    unsigned char **bytes;               /* [rank * n_storages + storage] */
+    int n_storages;                      /* the most that a stage has */
 
-    int *op_at[S4D_STREAMS]; /* list index by position */
-    int *touched;            /* [op * S4D_OPERANDS]: the storages it uses, once each, then -1 */
-    int *uses;               /* ops of an iteration that use a storage */
-    int iterations;          /* run or running */
-    int *used; /* [(iteration * ranks + rank) * n_storages + storage]: of those, completed */
+    struct s4d_stage {
+        int *op_at[S4D_STREAMS]; /* list index by position */
+        int *touched;            /* [op * S4D_OPERANDS]: the storages it uses, once each, then -1 */
+        int *uses;               /* ops of an iteration that use a storage */
+    } * stages;
+    bool **met;     /* [rank][op]: it has happened, and others of its batch have not yet */
+    int iterations; /* run or running */
+    int *used;      /* [(iteration * ranks + rank) * n_storages + storage]: of those, completed */
 
     int64_t *done;    /* [rank * S4D_STREAMS + stream]: ops completed since the start */
     double *priority; /* of the same */
@@ -27,6 +32,26 @@ struct s4d_interpreter {
     bool failed;
     struct s4d_error error;
 };
+
+static inline const struct s4d_program *s4d_rank_program(const struct s4d_interpreter *in, int rank)
+{
+    return in->programs[rank];
+}
+
+static inline const struct s4d_stage *s4d_rank_stage(const struct s4d_interpreter *in, int rank)
+{
+    return &in->stages[in->coordinate[rank][S4D_PIPE]];
+}
+
+static inline const struct s4d_op *s4d_rank_op(const struct s4d_interpreter *in, int rank, int op)
+{
+    return &in->programs[rank]->ops[op];
+}
+
+static inline int s4d_post_end(const struct s4d_program *p, int op)
+{
+    return p->ops[op].batch == 0 ? op : s4d_batch_last(p, op);
+}
 
 /* One op on one rank, in one iteration. */
 struct s4d_turn {
@@ -63,6 +88,8 @@ void s4d_kernel_run(struct s4d_turn *t);
 
 /* interpreter_collectives.c: the same op on every member of one group, in group order. */
 void s4d_collective_run(struct s4d_turn *members, int n);
+/* The send of one rank, then the receive of another. */
+void s4d_message_run(struct s4d_turn *peers);
 
 /* interpreter_state.c: initial weights and scalars. */
 void s4d_state_create(struct s4d_interpreter *in);

@@ -4,7 +4,7 @@
 
 const union s4d_constants *s4d_turn_constants(const struct s4d_turn *t)
 {
-    return &t->in->p->ops[t->op].c;
+    return &s4d_rank_op(t->in, t->rank, t->op)->c;
 }
 
 int64_t s4d_turn_value(const struct s4d_turn *t, const struct s4d_expr *e)
@@ -19,8 +19,8 @@ bool s4d_turn_expect(struct s4d_turn *t, int k, int64_t n)
     if (found == n)
         return true;
     s4d_fault(t->in, t->rank, t->op, "operand %s has %lld elements, expected %lld",
-              s4d_op_kinds[t->in->p->ops[t->op].kind].operand[k].name, (long long)found,
-              (long long)n);
+              s4d_op_kinds[s4d_rank_op(t->in, t->rank, t->op)->kind].operand[k].name,
+              (long long)found, (long long)n);
     return false;
 }
 
@@ -32,7 +32,7 @@ double s4d_turn_scalar(struct s4d_turn *t, int k, double absent)
 
 void s4d_kernel_run(struct s4d_turn *t)
 {
-    enum s4d_op_kind kind = t->in->p->ops[t->op].kind;
+    enum s4d_op_kind kind = s4d_rank_op(t->in, t->rank, t->op)->kind;
     s4d_kernel kernel = s4d_layer_kernels[kind]   ? s4d_layer_kernels[kind]
                         : s4d_llama_kernels[kind] ? s4d_llama_kernels[kind]
                                                   : s4d_training_kernels[kind];

@@ -23,17 +23,17 @@ static unsigned char *allocate(int64_t bytes)
 
 static unsigned char *place_storage(struct s4d_interpreter *in, int rank, int storage)
 {
-    const struct s4d_storage *s = &in->p->storages[storage];
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    const struct s4d_storage *s = &p->storages[storage];
     if (!in->options.planned)
         return allocate(s->bytes);
-    S4D_ASSERT(s->offset >= 0 && s->offset + s->bytes <= in->p->arena_bytes[s->place],
+    S4D_ASSERT(s->offset >= 0 && s->offset + s->bytes <= p->arena_bytes[s->place],
                "storage %s is not inside its arena", s->name);
     return in->arenas[rank * 2 + s->place] + s->offset;
 }
 
-static void count_uses(struct s4d_interpreter *in)
+static void count_uses(const struct s4d_program *p, struct s4d_stage *in)
 {
-    const struct s4d_program *p = in->p;
     in->uses = s4d_calloc((size_t)p->n_storages, sizeof *in->uses);
     in->touched = s4d_malloc((size_t)p->n_ops * S4D_OPERANDS * sizeof *in->touched);
     for (int op = 0; op < p->n_ops; op++) {
@@ -56,53 +56,61 @@ static void count_uses(struct s4d_interpreter *in)
 
 void s4d_memory_create(struct s4d_interpreter *in)
 {
-    const struct s4d_program *p = in->p;
     in->arenas = s4d_calloc((size_t)in->ranks * 2, sizeof *in->arenas);
-    in->bytes = s4d_calloc((size_t)in->ranks * (size_t)p->n_storages, sizeof *in->bytes);
+    for (int stage = 0; stage < in->p->grid.size[S4D_PIPE]; stage++) {
+        const struct s4d_program *p = s4d_stage_program(in->p, stage);
+        in->n_storages = p->n_storages > in->n_storages ? p->n_storages : in->n_storages;
+        count_uses(p, &in->stages[stage]);
+    }
+    in->bytes = s4d_calloc((size_t)in->ranks * (size_t)in->n_storages, sizeof *in->bytes);
     for (int rank = 0; rank < in->ranks; rank++) {
+        const struct s4d_program *p = s4d_rank_program(in, rank);
         for (int place = 0; place < 2 && in->options.planned; place++)
             in->arenas[rank * 2 + place] = allocate(p->arena_bytes[place]);
         for (int s = 0; s < p->n_storages; s++) {
             unsigned char *bytes = place_storage(in, rank, s);
-            in->bytes[rank * p->n_storages + s] = bytes;
+            in->bytes[rank * in->n_storages + s] = bytes;
             if (p->storages[s].persistent)
                 memset(bytes, 0, (size_t)p->storages[s].bytes);
         }
     }
-    count_uses(in);
 }
 
 void s4d_memory_free(struct s4d_interpreter *in)
 {
     for (int i = 0; i < in->ranks * 2; i++)
         free(in->arenas[i]);
-    for (int i = 0; i < in->ranks * in->p->n_storages && !in->options.planned; i++)
+    for (int i = 0; i < in->ranks * in->n_storages && !in->options.planned; i++)
         free(in->bytes[i]);
     free(in->arenas);
     free(in->bytes);
-    free(in->uses);
-    free(in->touched);
+    for (int stage = 0; stage < in->p->grid.size[S4D_PIPE]; stage++) {
+        free(in->stages[stage].uses);
+        free(in->stages[stage].touched);
+    }
     free(in->used);
 }
 
 static int *used_of(struct s4d_interpreter *in, int iteration, int rank, int storage)
 {
-    return &in->used[((int64_t)iteration * in->ranks + rank) * in->p->n_storages + storage];
+    return &in->used[((int64_t)iteration * in->ranks + rank) * in->n_storages + storage];
 }
 
 static void poison(struct s4d_interpreter *in, int rank, int storage)
 {
-    memset(in->bytes[rank * in->p->n_storages + storage], POISON,
-           (size_t)in->p->storages[storage].bytes);
+    memset(in->bytes[rank * in->n_storages + storage], POISON,
+           (size_t)s4d_rank_program(in, rank)->storages[storage].bytes);
 }
 
 void s4d_memory_before(struct s4d_interpreter *in, int rank, int op, int iteration)
 {
-    const int *touched = &in->touched[op * S4D_OPERANDS];
+    const struct s4d_storage *storages = s4d_rank_program(in, rank)->storages;
+    const struct s4d_stage *stage = s4d_rank_stage(in, rank);
+    const int *touched = &stage->touched[op * S4D_OPERANDS];
     for (int i = 0; i < S4D_OPERANDS && touched[i] >= 0; i++) {
         int s = touched[i];
-        bool first = !in->p->storages[s].persistent && *used_of(in, iteration, rank, s) == 0;
-        bool last_over = iteration == 0 || *used_of(in, iteration - 1, rank, s) == in->uses[s];
+        bool first = !storages[s].persistent && *used_of(in, iteration, rank, s) == 0;
+        bool last_over = iteration == 0 || *used_of(in, iteration - 1, rank, s) == stage->uses[s];
         if (first && last_over)
             poison(in, rank, s);
     }
@@ -110,11 +118,13 @@ void s4d_memory_before(struct s4d_interpreter *in, int rank, int op, int iterati
 
 void s4d_memory_after(struct s4d_interpreter *in, int rank, int op, int iteration)
 {
-    const int *touched = &in->touched[op * S4D_OPERANDS];
+    const struct s4d_storage *storages = s4d_rank_program(in, rank)->storages;
+    const struct s4d_stage *stage = s4d_rank_stage(in, rank);
+    const int *touched = &stage->touched[op * S4D_OPERANDS];
     for (int i = 0; i < S4D_OPERANDS && touched[i] >= 0; i++) {
         int s = touched[i], *used = used_of(in, iteration, rank, s);
         ++*used;
-        bool last = !in->p->storages[s].persistent && *used == in->uses[s];
+        bool last = !storages[s].persistent && *used == stage->uses[s];
         bool next_begun =
             iteration + 1 < in->iterations && *used_of(in, iteration + 1, rank, s) > 0;
         if (last && !next_begun)
@@ -125,14 +135,15 @@ void s4d_memory_after(struct s4d_interpreter *in, int rank, int op, int iteratio
 /* The byte offset of element i (row-major) of a view in its storage; false if it lies outside. */
 static bool locate(const struct s4d_interpreter *in, int rank, int tensor, int64_t i, int64_t *at)
 {
-    const struct s4d_tensor *t = &in->p->tensors[tensor];
+    const struct s4d_program *p = s4d_rank_program(in, rank);
+    const struct s4d_tensor *t = &p->tensors[tensor];
     int64_t element = s4d_expr_value(&t->offset, in->coordinate[rank]);
     for (int d = t->dims - 1; d >= 0; d--) {
         element += i % t->shape[d] * t->stride[d];
         i /= t->shape[d];
     }
     *at = element * s4d_type_bytes[t->type];
-    return *at >= 0 && *at + s4d_type_bytes[t->type] <= in->p->storages[t->storage].bytes;
+    return *at >= 0 && *at + s4d_type_bytes[t->type] <= p->storages[t->storage].bytes;
 }
 
 static unsigned char *element(const struct s4d_interpreter *in, int rank, int tensor, int64_t i)
@@ -140,7 +151,8 @@ static unsigned char *element(const struct s4d_interpreter *in, int rank, int te
     int64_t at;
     if (!locate(in, rank, tensor, i, &at))
         return NULL;
-    return in->bytes[rank * in->p->n_storages + in->p->tensors[tensor].storage] + at;
+    int storage = s4d_rank_program(in, rank)->tensors[tensor].storage;
+    return in->bytes[rank * in->n_storages + storage] + at;
 }
 
 /* Asked of NaNs: -1 is a good integer. */
@@ -169,24 +181,29 @@ void s4d_turn_end(struct s4d_turn *t)
 
 static const struct s4d_operand *operand_of(const struct s4d_turn *t, int k)
 {
-    return &t->in->p->ops[t->op].operand[k];
+    return &s4d_rank_op(t->in, t->rank, t->op)->operand[k];
+}
+
+static const struct s4d_tensor *tensor_of(const struct s4d_turn *t, int tensor)
+{
+    return &s4d_rank_program(t->in, t->rank)->tensors[tensor];
 }
 
 int64_t s4d_turn_elements(const struct s4d_turn *t, int k)
 {
     int tensor = operand_of(t, k)->tensor;
-    return tensor < 0 ? 0 : s4d_tensor_elements(&t->in->p->tensors[tensor]);
+    return tensor < 0 ? 0 : s4d_tensor_elements(tensor_of(t, tensor));
 }
 
 int64_t s4d_turn_columns(const struct s4d_turn *t, int k)
 {
-    const struct s4d_tensor *tensor = &t->in->p->tensors[operand_of(t, k)->tensor];
+    const struct s4d_tensor *tensor = tensor_of(t, operand_of(t, k)->tensor);
     return tensor->shape[tensor->dims - 1];
 }
 
 static const char *operand_name(const struct s4d_turn *t, int k)
 {
-    return s4d_op_kinds[t->in->p->ops[t->op].kind].operand[k].name;
+    return s4d_op_kinds[s4d_rank_op(t->in, t->rank, t->op)->kind].operand[k].name;
 }
 
 /* True if the operand may be touched this way; else a fault. */
@@ -203,7 +220,7 @@ static bool allowed(struct s4d_turn *t, int k, enum s4d_access access)
     if (!locate(t->in, t->rank, o->tensor, 0, &at) ||
         !locate(t->in, t->rank, o->tensor, n - 1, &at)) {
         s4d_fault(t->in, t->rank, t->op, "operand %s (tensor %s) reaches beyond its storage",
-                  operand_name(t, k), t->in->p->tensors[o->tensor].name);
+                  operand_name(t, k), tensor_of(t, o->tensor)->name);
         return false;
     }
     return true;
@@ -215,9 +232,9 @@ struct row {
     int64_t left;
 };
 
-static unsigned char *next(const struct s4d_turn *t, int tensor, int64_t i, struct row *row)
+static unsigned char *next(const struct s4d_turn *t, int tensor, const struct s4d_tensor *v,
+                           int64_t i, struct row *row)
 {
-    const struct s4d_tensor *v = &t->in->p->tensors[tensor];
     if (row->left == 0) {
         row->left = v->shape[v->dims - 1];
         row->at = element(t->in, t->rank, tensor, i);
@@ -237,16 +254,16 @@ double *s4d_turn_load(struct s4d_turn *t, int k)
     double *values = s4d_turn_new(t, n);
     if (!allowed(t, k, S4D_READ))
         return values;
-    enum s4d_type type = t->in->p->tensors[tensor].type;
+    const struct s4d_tensor *v = tensor_of(t, tensor);
     struct row row = {NULL, 0};
     for (int64_t i = 0; i < n; i++) {
-        const unsigned char *bytes = next(t, tensor, i, &row);
-        values[i] = s4d_number_load(type, bytes);
-        if (isnan(values[i]) && is_poison(type, bytes))
+        const unsigned char *bytes = next(t, tensor, v, i, &row);
+        values[i] = s4d_number_load(v->type, bytes);
+        if (isnan(values[i]) && is_poison(v->type, bytes))
             s4d_fault(t->in, t->rank, t->op,
                       "operand %s (tensor %s): element %lld is read but was never written, or its "
                       "bytes were given away",
-                      operand_name(t, k), t->in->p->tensors[tensor].name, (long long)i);
+                      operand_name(t, k), v->name, (long long)i);
     }
     return values;
 }
@@ -256,21 +273,24 @@ void s4d_turn_store(struct s4d_turn *t, int k, const double *values)
     int tensor = operand_of(t, k)->tensor;
     if (tensor < 0 || !allowed(t, k, S4D_WRITE))
         return;
+    const struct s4d_tensor *v = tensor_of(t, tensor);
     struct row row = {NULL, 0};
     for (int64_t i = 0, n = s4d_turn_elements(t, k); i < n; i++)
-        s4d_number_store(t->in->p->tensors[tensor].type, next(t, tensor, i, &row), values[i]);
+        s4d_number_store(v->type, next(t, tensor, v, i, &row), values[i]);
 }
 
 double s4d_interpreter_get(const struct s4d_interpreter *in, int rank, int tensor, int64_t i)
 {
     const unsigned char *bytes = element(in, rank, tensor, i);
-    S4D_ASSERT(bytes, "tensor %s has no element %lld", in->p->tensors[tensor].name, (long long)i);
-    return s4d_number_load(in->p->tensors[tensor].type, bytes);
+    S4D_ASSERT(bytes, "tensor %s has no element %lld",
+               s4d_rank_program(in, rank)->tensors[tensor].name, (long long)i);
+    return s4d_number_load(s4d_rank_program(in, rank)->tensors[tensor].type, bytes);
 }
 
 void s4d_interpreter_set(struct s4d_interpreter *in, int rank, int tensor, int64_t i, double value)
 {
     unsigned char *bytes = element(in, rank, tensor, i);
-    S4D_ASSERT(bytes, "tensor %s has no element %lld", in->p->tensors[tensor].name, (long long)i);
-    s4d_number_store(in->p->tensors[tensor].type, bytes, value);
+    S4D_ASSERT(bytes, "tensor %s has no element %lld",
+               s4d_rank_program(in, rank)->tensors[tensor].name, (long long)i);
+    s4d_number_store(s4d_rank_program(in, rank)->tensors[tensor].type, bytes, value);
 }

@@ -14,18 +14,18 @@ double s4d_interpreter_initial(const struct s4d_param *param,
     return s4d_initial_weight(param, options->weight_seed, options->perturb, index);
 }
 
-static void set_all_ranks(struct s4d_interpreter *in, int tensor, double value)
+static void set_scalar(struct s4d_interpreter *in, int rank, int tensor, double value)
 {
-    for (int rank = 0; rank < in->ranks && tensor >= 0; rank++)
+    if (tensor >= 0)
         s4d_interpreter_set(in, rank, tensor, 0, value);
 }
 
 void s4d_state_create(struct s4d_interpreter *in)
 {
-    const struct s4d_program *p = in->p;
-    set_all_ranks(in, p->lr, p->options.learning_rate);
-    set_all_ranks(in, p->loss_scale, in->options.loss_scale);
-    for (int rank = 0; rank < in->ranks; rank++)
+    for (int rank = 0; rank < in->ranks; rank++) {
+        const struct s4d_program *p = s4d_rank_program(in, rank);
+        set_scalar(in, rank, p->lr, p->options.learning_rate);
+        set_scalar(in, rank, p->loss_scale, in->options.loss_scale);
         for (int q = 0; q < p->n_params; q++)
             for (int64_t i = 0; i < p->params[q].shard_elements; i++) {
                 const struct s4d_param *param = &p->params[q];
@@ -34,6 +34,7 @@ void s4d_state_create(struct s4d_interpreter *in)
                 s4d_interpreter_set(in, rank, param->master, i, w);
                 s4d_interpreter_set(in, rank, param->working, i, w);
             }
+    }
 }
 
 /* One rank's shard into the whole; -1 at the first disagreement. */

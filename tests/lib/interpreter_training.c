@@ -109,9 +109,9 @@ static void move(struct s4d_turn *t)
 
 static void copy(struct s4d_turn *t)
 {
-    const struct s4d_op *op = &t->in->p->ops[t->op];
-    enum s4d_type from = t->in->p->tensors[op->operand[0].tensor].type;
-    enum s4d_type to = t->in->p->tensors[op->operand[1].tensor].type;
+    const struct s4d_op *op = s4d_rank_op(t->in, t->rank, t->op);
+    enum s4d_type from = s4d_rank_program(t->in, t->rank)->tensors[op->operand[0].tensor].type;
+    enum s4d_type to = s4d_rank_program(t->in, t->rank)->tensors[op->operand[1].tensor].type;
     if (from != to)
         s4d_fault(t->in, t->rank, t->op, "copies %s to %s", s4d_type_names[from],
                   s4d_type_names[to]);

@@ -37,15 +37,15 @@ static int slow_gemm(void *self, const struct s4d_call *call, int iteration, str
 }
 
 /* Rank 1's result goes where nobody looks: into memory beyond, which the check of copies needs. */
-static int wrong_collective(void *self, const struct s4d_call *call, int iteration,
-                            struct s4d_error *err)
+static int wrong_post(void *self, const struct s4d_call *call, int n, int iteration,
+                      struct s4d_error *err)
 {
     static struct s4d_call kept; /* until it has completed; always the same of one size */
     int64_t bytes = 4 * call->operand[1].cols;
     kept = *call;
     if (rank == WRONG && bytes <= 32 << 20)
         kept.operand[1].data = (char *)call->operand[1].data + bytes;
-    return inner.collective(self, &kept, iteration, err);
+    return inner.post(self, &kept, n, iteration, err);
 }
 
 /* Rank 1 multiplies the other way round. */
@@ -77,7 +77,7 @@ static int measure(struct s4d_preflight *p, const struct s4d_world *w, int backe
     }
     inner = d;
     d.gemm = fault == SLOW_GEMM ? slow_gemm : fault == WRONG_VALUES ? wrong_gemm : d.gemm;
-    d.collective = fault == WRONG_VALUES ? wrong_collective : d.collective;
+    d.post = fault == WRONG_VALUES ? wrong_post : d.post;
     int rc = s4d_preflight_measure(p, &d, &peers, &err);
     if (rc)
         s4d_error_print(&err);

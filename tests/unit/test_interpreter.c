@@ -13,6 +13,7 @@
 
 #include "tests/lib/handmade.h"
 #include "tests/lib/interpreter.h"
+#include "tests/lib/pipe.h"
 
 /* An operand of a program of one op: f64, (rows, cols), its values before, and after where they
  * change. rows 0: absent. */
@@ -420,6 +421,27 @@ static void test_collectives(void **state)
     collective(S4D_OP_REDUCE_SCATTER, S4D_SUM, 2, 1, false, scattered);
 }
 
+/* Stage 0 sends (1, 10), which stage 1 has then; tests/unit/test_messages.c has more of them. */
+static void test_messages(void **state)
+{
+    (void)state;
+    struct pipe pipe;
+    struct s4d_error err;
+    struct s4d_grid grid = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_interpreter_options options = s4d_interpreter_options_default();
+    grid.size[S4D_PIPE] = 2;
+    checked[S4D_OP_SEND] = checked[S4D_OP_RECEIVE] = true;
+    pipe_make(&pipe, PIPE_LINES, &grid, 4, false);
+    struct s4d_interpreter *it = s4d_interpreter_create(&pipe.program[0], &options);
+    s4d_interpreter_set(it, 0, PIPE_OWN, 1, 1);
+    s4d_interpreter_set(it, 0, PIPE_OWN, 2, 10);
+    assert_int_equal(s4d_interpreter_run(it, 1, &err), 0);
+    assert_true(s4d_interpreter_get(it, 1, PIPE_OWN, 1) == 1 &&
+                s4d_interpreter_get(it, 1, PIPE_OWN, 2) == 10);
+    s4d_interpreter_free(it);
+    pipe_free(&pipe);
+}
+
 static void count_up(void *context, int iteration, int64_t sequence, int32_t *tokens, int count)
 {
     for (int i = 0; i < count; i++)
@@ -474,7 +496,8 @@ int main(void)
         cmocka_unit_test(test_adamw),       cmocka_unit_test(test_collectives),
         cmocka_unit_test(test_read_tokens), cmocka_unit_test(test_rms),
         cmocka_unit_test(test_rotary),      cmocka_unit_test(test_gated),
-        cmocka_unit_test(test_goldfish),    cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_goldfish),    cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

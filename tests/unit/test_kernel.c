@@ -177,7 +177,7 @@ static void test_every_kind(void **state)
     struct s4d_kernels k = {&m};
     for (int kind = 0; kind < S4D_OP_KINDS; kind++) {
         struct s4d_op op = {.kind = (enum s4d_op_kind)kind, .bytes_read = 2000000};
-        if (s4d_op_kinds[kind].op_class == S4D_CLASS_COLLECTIVE)
+        if (s4d_communicates((enum s4d_op_kind)kind))
             continue;
         if (s4d_op_kinds[kind].op_class == S4D_CLASS_ATTENTION)
             op.c.attention.head_dim = op.c.attention.seq = 64;

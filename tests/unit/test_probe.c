@@ -68,8 +68,10 @@ static int run(void *self, const struct s4d_call *call, int iteration, struct s4
     return 0;
 }
 
-static int collective(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
+static int post(void *self, const struct s4d_call *call, int calls, int iteration,
+                struct s4d_error *err)
 {
+    assert_int_equal(calls, 1);
     struct fake *f = self;
     const float *in = call->operand[0].data;
     float *out = call->operand[1].data;
@@ -133,7 +135,7 @@ static struct s4d_device device_of(struct fake *f)
                                .gemm = run,
                                .kernel = run,
                                .copy = run,
-                               .collective = collective,
+                               .post = post,
                                .mark = mark,
                                .finish = finish,
                                .now_s = now_s};
