@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options from a command line. argp reads it and prints the help; a scan before it finds every
- * error, because argp would take abbreviations, print messages of its own and exit. */
+/* Options from a command line. argp reads it; a scan before it finds every error, because argp
+ * would take abbreviations, print messages of its own and exit. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "support/memory.h"
 #include "support/nearest.h"
 #include "support/option_field.h"
+#include "support/option_help.h"
 #include "support/quote.h"
 
 enum { KEY_FIRST = 0x100, KEY_HELP = '?', KEY_USAGE = 0x80000 };
@@ -20,6 +21,7 @@ struct command {
     int n;
     struct s4d_texts *positional;
     const struct argp *argp;
+    char *help; /* with the defaults, before any option is set */
     struct s4d_error *err;
     bool helped;
 };
@@ -154,10 +156,13 @@ static int add_positional(struct command *c, const char *text)
     return EINVAL;
 }
 
-/* Not argp_state_help: it is silent under ARGP_NO_ERRS. */
-static int help(struct command *c, struct argp_state *state, unsigned what)
+/* The usage line not by argp_state_help: it is silent under ARGP_NO_ERRS. */
+static int help(struct command *c, struct argp_state *state, bool whole)
 {
-    argp_help(c->argp, stdout, what, state->name);
+    if (whole)
+        fputs(c->help, stdout);
+    else
+        argp_help(c->argp, stdout, ARGP_HELP_USAGE, state->name);
     c->helped = true;
     return ECANCELED;
 }
@@ -168,54 +173,31 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     if (key == ARGP_KEY_ARG)
         return add_positional(c, text);
     if (key == KEY_HELP)
-        return help(c, state, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC);
+        return help(c, state, true);
     if (key == KEY_USAGE)
-        return help(c, state, ARGP_HELP_USAGE);
+        return help(c, state, false);
     if (key >= KEY_FIRST && key < KEY_FIRST + c->n)
         return set(c, key - KEY_FIRST, text);
     int at = key > 0 && key < KEY_FIRST ? find_short(c, (char)key) : -1;
     return at < 0 ? ARGP_ERR_UNKNOWN : set(c, at, text);
 }
 
-/* The help of one option, with its choices and the value it has now: the default. */
-static char *help_text(struct s4d_arena *arena, const struct s4d_option *o, const void *field)
-{
-    char choices[512] = "", value[160];
-    size_t at = 0;
-    for (int i = 0; o->type == S4D_OPT_CHOICE && o->choices[i] && at < sizeof choices; i++)
-        at += (size_t)snprintf(choices + at, sizeof choices - at, "%s%s", i ? ", " : ": ",
-                               o->choices[i]);
-    if (!s4d_option_show(o, field, value, sizeof value))
-        return s4d_arena_printf(arena, "%s%s", o->help, choices);
-    return s4d_arena_printf(arena, "%s%s (default %s)", o->help, choices, value);
-}
-
-static struct argp_option *argp_rows(struct s4d_arena *arena, const struct s4d_option_group *groups,
-                                     const struct command *c)
+/* What argp parses, and its usage line shows. */
+static struct argp_option *argp_rows(const struct command *c)
 {
     struct argp_option *rows = NULL;
-    int n = 0, cap = 0, k = 0, number = 1;
-    for (const struct s4d_option_group *g = groups; g->options; g++, number++) {
-        s4d_push(rows, n, cap, (struct argp_option){.doc = g->title, .group = number});
-        for (const struct s4d_option *o = g->options; o->name; o++, k++)
-            s4d_push(rows, n, cap,
-                     (struct argp_option){
-                         .name = o->name,
-                         .key = o->key ? o->key : KEY_FIRST + k,
-                         .arg = o->type == S4D_OPT_FLAG ? NULL
-                                : o->argument           ? o->argument
-                                                        : "VALUE",
-                         .flags = o->bare ? OPTION_ARG_OPTIONAL : 0,
-                         .doc = help_text(arena, o, c->field[k]),
-                         .group = number,
-                     });
+    int n = 0, cap = 0;
+    for (int k = 0; k < c->n; k++) {
+        const struct s4d_option *o = c->option[k];
+        const char *argument = o->argument ? o->argument : "VALUE";
+        s4d_push(rows, n, cap,
+                 (struct argp_option){.name = o->name,
+                                      .key = o->key ? o->key : KEY_FIRST + k,
+                                      .arg = o->type == S4D_OPT_FLAG ? NULL : argument,
+                                      .flags = o->bare ? OPTION_ARG_OPTIONAL : 0});
     }
-    s4d_push(rows, n, cap,
-             (struct argp_option){
-                 .name = "help", .key = KEY_HELP, .doc = "print this list", .group = -1});
-    s4d_push(rows, n, cap,
-             (struct argp_option){
-                 .name = "usage", .key = KEY_USAGE, .doc = "print the usage line", .group = -1});
+    s4d_push(rows, n, cap, (struct argp_option){.name = "help", .key = KEY_HELP});
+    s4d_push(rows, n, cap, (struct argp_option){.name = "usage", .key = KEY_USAGE});
     s4d_push(rows, n, cap, (struct argp_option){.name = NULL});
     return rows;
 }
@@ -233,21 +215,32 @@ static int run_argp(struct command *c, const struct argp *argp, int argc, char *
     return c->helped ? 1 : rc ? -1 : 0;
 }
 
+static char *render(const char *others, const char *summary, const struct s4d_option_group *groups,
+                    void *config, const char *command)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    S4D_ASSERT(out, "no memory for the help");
+    s4d_option_help(out, command, others, summary, groups, config);
+    fclose(out);
+    return text;
+}
+
 int s4d_options_argv(const struct s4d_option_group *groups, const char *summary, int argc,
                      char **argv, void *config, struct s4d_texts *positional, struct s4d_error *err)
 {
     struct command c = {.positional = positional, .err = err};
+    const char *others = positional ? "[NAME...]" : NULL;
     c.n = s4d_option_flatten(groups, config, &c.option, &c.field);
     int rc = scan(&c, argc, argv);
     if (!rc) {
-        struct s4d_arena arena = {NULL};
-        struct argp_option *rows = argp_rows(&arena, groups, &c);
-        const char *others = positional ? "[NAME...]" : NULL;
-        struct argp argp = {
-            .options = rows, .parser = on_option, .args_doc = others, .doc = summary};
+        struct argp_option *rows = argp_rows(&c);
+        struct argp argp = {.options = rows, .parser = on_option, .args_doc = others};
+        c.help = render(others, summary, groups, config, argv[0]);
         rc = run_argp(&c, &argp, argc, argv);
+        free(c.help);
         free(rows);
-        s4d_arena_free(&arena);
     }
     free(c.option);
     free(c.field);

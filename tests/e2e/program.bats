@@ -12,6 +12,25 @@ load lib
     done
     [ "$(grep -c '^  [a-z]' "$dir/help")" -ge 10 ]
 }
+@test "--help: every header is whole and in its column, of all commands of both programs" {
+    local names=0
+    for program in "$s4d" "$(dirname "$s4d")/scale4d-run"; do
+        [ -x "$program" ] || continue
+        while read -r command; do
+            # shellcheck disable=SC2086
+            "$program" $command --help > "$dir/one"
+            # A header, alone or with its text; a text; a group's title; text for people.
+            if grep -nvE '^(  -., |      )--[a-z0-9-]+(\[?=[^ ]+)?( +[^ ].*)?$|^ {29}[^ ]|^ [A-Z]|^$|^[^ ]|^  [a-z]' \
+                "$dir/one" || grep -nE '.{80}| $' "$dir/one"; then
+                echo "$program $command"
+                false
+            fi
+            names=$((names + 1))
+        done < <("$program" --help | awk '/^  [a-z]/ && !/^  (completion|track) / { print $1 }'
+            [ "$program" != "$s4d" ] || "$s4d" track --help | awk '/^  [a-z]/ { print "track", $1 }')
+    done
+    [ "$names" -ge 30 ]
+}
 @test "without a command: the list on standard error, exit 64" {
     run "$s4d"
     [ "$status" -eq 64 ]
