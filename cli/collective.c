@@ -6,6 +6,7 @@
 
 #include "cli/collective.h"
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/stepwise.h"
 #include "support/memory.h"
 #include "support/option.h"
@@ -13,8 +14,7 @@
 #include "support/record.h"
 
 static const struct s4d_option options[] = {
-    {"machine", 0, "M", S4D_OPT_TEXT, offsetof(struct s4d_collective_options, machine),
-     .help = "a machine's name, its file, or synthetic:key=value,..."},
+    S4D_OPTION_MACHINE(offsetof(struct s4d_collective_options, machine)),
     {"op", 0, "OP", S4D_OPT_TEXT, offsetof(struct s4d_collective_options, op),
      .help = "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or send_recv"},
     {"ranks", 0, "N", S4D_OPT_INT, offsetof(struct s4d_collective_options, ranks), .min = 2,
@@ -40,8 +40,7 @@ static const struct s4d_option options[] = {
     S4D_STEPWISE_OPTION(offsetof(struct s4d_collective_options, stepwise)),
     {"json", 0, NULL, S4D_OPT_FLAG, offsetof(struct s4d_collective_options, json),
      .help = "one record a size instead of the table"},
-    {"set", 0, "KEY=VALUE", S4D_OPT_LIST, offsetof(struct s4d_collective_options, set),
-     .help = "another value for a key of the machine"},
+    S4D_OPTION_SET(offsetof(struct s4d_collective_options, set)),
     {0}};
 
 static const struct s4d_option_group groups[] = {

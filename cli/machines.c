@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/scenario.h"
 #include "cli/sensitivity.h"
 #include "sim/fabric.h"
@@ -20,11 +21,7 @@ struct options {
     struct s4d_scenario_options scenario;
 };
 static const struct s4d_option rows[] = {
-    {.name = "set",
-     .argument = "KEY=VALUE",
-     .type = S4D_OPT_LIST,
-     .offset = offsetof(struct options, set),
-     .help = "override a value, by its key as shown; may be given several times"},
+    S4D_OPTION_SET(offsetof(struct options, set)),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct options, json),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/scenario.h"
 #include "sim/cluster.h"
 #include "support/option.h"
@@ -19,11 +20,7 @@ struct options {
     bool json;
 };
 static const struct s4d_option rows[] = {
-    {.name = "machine",
-     .argument = "NAME|FILE|LINE",
-     .type = S4D_OPT_TEXT,
-     .offset = offsetof(struct options, machine),
-     .help = "the machine: a name, a .yaml file or a synthetic: line"},
+    S4D_OPTION_MACHINE(offsetof(struct options, machine)),
     {.name = "gpus",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -31,11 +28,7 @@ static const struct s4d_option rows[] = {
      .min = 1,
      .max = 1 << 24,
      .help = "only the machine's first N devices (default: all)"},
-    {.name = "set",
-     .argument = "KEY=VALUE",
-     .type = S4D_OPT_LIST,
-     .offset = offsetof(struct options, set),
-     .help = "override a value of the machine; may be given several times"},
+    S4D_OPTION_SET(offsetof(struct options, set)),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct options, json),

@@ -4,30 +4,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "cli/job_options.h"
+
 #define AT(field) offsetof(struct s4d_run_options, field)
 const struct s4d_option s4d_run_options[] = {
-    {.name = "machine",
-     .argument = "M",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(machine),
-     .help = "a name (scale4d machines), a .yaml file, or synthetic:key=value,..."},
-    {.name = "workload",
-     .argument = "W",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(workload),
-     .help = "a name (scale4d workloads) or a .yaml file"},
-    {.name = "gpus",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(gpus),
-     .min = 1,
-     .max = 1 << 20,
-     .help = "devices, a process each"},
-    {.name = "set",
-     .argument = "KEY=VALUE",
-     .type = S4D_OPT_LIST,
-     .offset = AT(set),
-     .help = "override a value of the machine; may be repeated"},
+    S4D_OPTION_MACHINE(AT(machine)),
+    S4D_OPTION_WORKLOAD(AT(workload)),
+    S4D_OPTION_GPUS(AT(gpus)),
+    S4D_OPTION_SET(AT(set)),
     {.name = "no-fold",
      .type = S4D_OPT_FLAG,
      .offset = AT(no_fold),

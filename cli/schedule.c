@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "schedule/build.h"
 #include "schedule/check.h"
 #include "schedule/plan.h"
@@ -20,18 +21,8 @@ struct config {
 };
 
 static const struct s4d_option own_options[] = {
-    {.name = "workload",
-     .argument = "W",
-     .type = S4D_OPT_TEXT,
-     .offset = offsetof(struct config, workload),
-     .help = "model: a name (scale4d workloads), or a .yaml file"},
-    {.name = "gpus",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = offsetof(struct config, gpus),
-     .min = 1,
-     .max = 1 << 20,
-     .help = "ranks; the grid's product"},
+    S4D_OPTION_WORKLOAD(offsetof(struct config, workload)),
+    S4D_OPTION_GPUS(offsetof(struct config, gpus)),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct config, json),

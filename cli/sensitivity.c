@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/job_options.h"
 #include "sim/sensitivity.h"
 #include "support/nearest.h"
 #include "support/quote.h"
@@ -19,18 +20,8 @@ const struct s4d_option s4d_sensitivity_options[] = {
      .offset = AT(wanted),
      .help = "halve and double each entry of the machine by itself, simulate a job again, and list "
              "what moves its iteration time"},
-    {.name = "workload",
-     .argument = "W",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(workload),
-     .help = "of the job: a name (scale4d workloads) or a .yaml file"},
-    {.name = "gpus",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(gpus),
-     .min = 1,
-     .max = 1 << 20,
-     .help = "of the job: devices, a process each"},
+    S4D_OPTION_WORKLOAD(AT(workload)),
+    S4D_OPTION_GPUS(AT(gpus)),
     {.name = "tag",
      .argument = "TAG",
      .type = S4D_OPT_LIST,

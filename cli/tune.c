@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/program_hash.h"
 #include "cli/stop.h"
 #include "cli/tune_run.h"
@@ -18,16 +19,8 @@ static const char *const strategies[] = {"4d", "fsdp", "hsdp", "megatron-tp", NU
 
 #define AT(field) offsetof(struct s4d_tune_config, field)
 static const struct s4d_option options[] = {
-    {.name = "machine",
-     .argument = "M",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(machine),
-     .help = "a name (scale4d machines), a .yaml file, or synthetic:key=value,..."},
-    {.name = "workload",
-     .argument = "W",
-     .type = S4D_OPT_TEXT,
-     .offset = AT(workload),
-     .help = "a name (scale4d workloads) or a .yaml file"},
+    S4D_OPTION_MACHINE(AT(machine)),
+    S4D_OPTION_WORKLOAD(AT(workload)),
     {.name = "gpus",
      .argument = "N[,N...]",
      .type = S4D_OPT_TEXT,
@@ -79,11 +72,7 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_TEXT,
      .offset = AT(plot),
      .help = "draw model against simulation: STEM.png, .svg, .pdf; STEM.tsv is the table"},
-    {.name = "set",
-     .argument = "KEY=VALUE",
-     .type = S4D_OPT_LIST,
-     .offset = AT(set),
-     .help = "override a value of the machine; may be repeated"},
+    S4D_OPTION_SET(AT(set)),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = AT(json),
@@ -94,6 +83,7 @@ static const struct s4d_option options[] = {
 static const struct s4d_option_group groups[] = {
     {.title = "Tuning", .options = options},
     {.title = "Schedule", .options = s4d_schedule_options, .offset = AT(schedule)},
+    {.title = "Placement and differences", .options = s4d_scenario_options, .offset = AT(scenario)},
     {.title = NULL},
 };
 
@@ -224,7 +214,7 @@ static int tune(struct s4d_tune_config *c, int argc, char **argv, struct s4d_err
         free(gpus);
         return -1;
     }
-    int rc = s4d_machine_load(&t.machine, c->machine, (const char *const *)c->set.v, c->set.n, err);
+    int rc = s4d_scenario_load(&t.machine, &t.scenario, c->machine, &c->set, &c->scenario, err);
     if (rc == 0) {
         rc = s4d_workload_load(&t.workload, c->workload, err);
         if (rc == 0) {
@@ -239,6 +229,7 @@ static int tune(struct s4d_tune_config *c, int argc, char **argv, struct s4d_err
             json_decref(t.provenance);
         }
         s4d_machine_free(&t.machine);
+        s4d_scenario_free(&t.scenario);
     }
     free(gpus);
     return rc ? -1 : 0;

@@ -25,12 +25,16 @@ static void make_key(const struct s4d_tune_run *t, const struct s4d_choice *c, c
     struct s4d_options o = s4d_choice_options(s, c);
     char grid[64], overlap[128];
     s4d_overlap_format(&o.overlap, overlap, sizeof overlap);
+    json_t *scenario = s4d_scenario_record(s->scenario);
+    const char *differs = json_string_value(json_object_get(scenario, "hash"));
     char *text = s4d_asprintf(
-        "%s %s %d %s %d%d%d%d%d B%d b%d r%d c%d %s p%d g%d %d s%d n%g %s %s", t->machine.hash,
+        "%s %s %d %s %d%d%d%d%d B%d b%d r%d c%d %s p%d g%d %d s%d n%g %s %s%s%s", t->machine.hash,
         t->workload.hash, s->gpus, s4d_grid_text(&c->grid, grid, sizeof grid), c->grid.order[0],
         c->grid.order[1], c->grid.order[2], c->grid.order[3], c->grid.order[4], o.global_batch,
         o.micro_batch, (int)o.recompute, o.cached_layers, overlap, o.precision, o.gradient_type,
-        (int)o.gradient_reduce, o.loss_scaling, o.clip_norm, s4d_model_version, t->program);
+        (int)o.gradient_reduce, o.loss_scaling, o.clip_norm, s4d_model_version, t->program,
+        differs ? " " : "", differs ? differs : "");
+    json_decref(scenario);
     s4d_hash(text, strlen(text), key);
     free(text);
 }
@@ -118,6 +122,7 @@ static struct s4d_space space_of(const struct s4d_tune_run *t, int gpus)
     const struct s4d_options *given = &t->c->schedule.options;
     struct s4d_space s = {.machine = &t->machine,
                           .workload = &t->workload,
+                          .scenario = &t->scenario,
                           .gpus = gpus,
                           .order = t->c->schedule.rank_order,
                           .options = *given,

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 
+#include "cli/scenario.h"
 #include "cli/tune.h"
 #include "plots/records.h"
 #include "schedule/schedule_options.h"
@@ -17,12 +18,14 @@ struct s4d_tune_config {
     int strategy, top, simulate, variants, workers;
     bool json;
     struct s4d_schedule_options schedule;
+    struct s4d_scenario_options scenario;
 };
 
 /* A run of the command. */
 struct s4d_tune_run {
     const struct s4d_tune_config *c;
     struct s4d_machine machine;
+    struct s4d_scenario scenario;
     struct s4d_workload workload;
     struct s4d_records records;
     json_t *provenance;

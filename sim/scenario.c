@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/scenario.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,39 @@ int s4d_scenario_cluster(struct s4d_cluster *c, const struct s4d_machine *m, int
         return 0;
     s4d_cluster_destroy(c);
     return -1;
+}
+
+static int refuse_parts(const struct s4d_scenario *s, struct s4d_error *err)
+{
+    const char *what = s->placement.kind != S4D_NODE_MAJOR ? "a placement" : NULL;
+    for (int i = 0; i < s->differences.n && !what; i++) {
+        enum s4d_difference_part part = s->differences.v[i].part;
+        if (part == S4D_LINKS || part == S4D_NICS)
+            what = s->differences.v[i].text;
+    }
+    if (!what)
+        return 0;
+    s4d_fail(err, S4D_EXIT_USAGE, what,
+             "a ranking by closed forms knows rates and devices, but no single link, NIC or node");
+    return s4d_hint(err, "rank without it, then scale4d simulate the best grids with it");
+}
+
+int s4d_scenario_rates(struct s4d_rates *r, const struct s4d_machine *m, int gpus,
+                       const struct s4d_scenario *s, struct s4d_error *err)
+{
+    struct s4d_cluster c;
+    s4d_rates_plain(r);
+    if (s4d_scenario_is_plain(s))
+        return 0;
+    if (refuse_parts(s, err) || s4d_scenario_cluster(&c, m, gpus, s, err))
+        return -1;
+    double slowest = 1;
+    for (int i = 0; i < gpus; i++)
+        slowest = fmin(slowest, c.device_speed[s4d_device_of_rank(&c, i)]);
+    *r = c.rates;
+    s4d_rates_apply(r, "compute", slowest);
+    s4d_cluster_destroy(&c);
+    return 0;
 }
 
 json_t *s4d_scenario_record(const struct s4d_scenario *s)

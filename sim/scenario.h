@@ -23,6 +23,12 @@ bool s4d_scenario_is_plain(const struct s4d_scenario *s);
 int s4d_scenario_cluster(struct s4d_cluster *c, const struct s4d_machine *m, int gpus,
                          const struct s4d_scenario *s, struct s4d_error *err);
 
+/* What slows a job down alike on all of its ranks, for models that know no single part: rates, and
+ * computing at the pace of its slowest device. 0, or -1 (exit 64: a placement or a difference of
+ * links or NICs, which such a model cannot tell; else as s4d_scenario_cluster). */
+int s4d_scenario_rates(struct s4d_rates *r, const struct s4d_machine *m, int gpus,
+                       const struct s4d_scenario *s, struct s4d_error *err);
+
 /* {"placement", "hosts", "differences", "hash"} for records, new reference; NULL for a plain one.
  */
 json_t *s4d_scenario_record(const struct s4d_scenario *s);

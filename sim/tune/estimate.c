@@ -63,7 +63,8 @@ static double kernel_s(const struct making *k, struct s4d_op *op)
         scale_bytes(op, once_factor(k, op));
     else if (is_shard_op(op))
         scale_bytes(op, (double)k->c->one.grid.size[S4D_Z] / z_of(k));
-    return s4d_kernel_time_s(&kernels, &k->view, op);
+    double t_s = s4d_kernel_time_s(&kernels, &k->view, op);
+    return k->e->rates ? t_s / k->e->rates->op_class[s4d_op_kinds[op->kind].op_class] : t_s;
 }
 
 static void add_kernel(const struct making *k, struct s4d_pass *pass, struct s4d_estimate *sum,
@@ -155,6 +156,8 @@ static void add_collective(const struct making *k, struct s4d_pass *pass, struct
 {
     const struct s4d_wire *wire = wire_of(k, op->stream);
     double t_s = s4d_wire_time_s(k->e->wires, wire, op->kind, collective_bytes(k, op));
+    if (k->e->rates)
+        t_s /= k->e->rates->stream[op->stream];
     sum->term_s[term_of(op->stream)] += times * t_s;
     if (!pass)
         return;

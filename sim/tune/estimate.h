@@ -54,6 +54,7 @@ struct s4d_estimator {
     const struct s4d_machine *machine;
     const struct s4d_model *model;
     struct s4d_wires *wires;
+    const struct s4d_rates *rates; /* NULL: plain. The published model knows none */
 };
 
 /* First what x, y, recompute and micro-batch determine, whatever z and data are; then, of a copy of

@@ -363,9 +363,13 @@ int s4d_space_rank(const struct s4d_space *s, struct s4d_ranking *r, struct s4d_
     double start_s = processor_s();
     *r = (struct s4d_ranking){.n = 0};
     struct ranker k = {.s = s, .r = r};
+    struct s4d_rates rates;
+    if (s4d_scenario_rates(&rates, s->machine, s->gpus, s->scenario, err))
+        return -1;
     const struct s4d_device *d = &s->machine->device;
     k.room_bytes = d->memory_bytes.value - d->memory_reserve_bytes.value;
-    k.estimator = (struct s4d_estimator){.machine = s->machine, .model = &s->workload->model};
+    k.estimator = (struct s4d_estimator){
+        .machine = s->machine, .model = &s->workload->model, .rates = &rates};
     k.estimator.wires = s4d_wires_create(s->machine, s->gpus, err);
     if (!k.estimator.wires)
         return -1;

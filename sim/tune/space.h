@@ -8,6 +8,7 @@
 #define S4D_SIM_TUNE_SPACE_H
 
 #include "schedule/program.h"
+#include "sim/scenario.h"
 #include "support/machine.h"
 #include "workloads/workload.h"
 
@@ -21,6 +22,7 @@ extern const struct s4d_strategy s4d_strategies[]; /* 4d first; ends with a NULL
 struct s4d_space {
     const struct s4d_machine *machine;
     const struct s4d_workload *workload;
+    const struct s4d_scenario *scenario; /* of rates and devices alone; NULL: plain */
     int gpus;
     struct s4d_grid order;      /* its rank order alone */
     struct s4d_options options; /* micro_batch 0: as below; what is not varied is as given */
@@ -48,7 +50,7 @@ struct s4d_ranking {
 };
 /* 0, or -1: nothing divides (64: which sizes must divide what, and the nearest numbers of GPUs that
  * work), nothing fits (65: what comes nearest and what it lacks); a machine that cannot be laid out
- * (65). Free v in every case. */
+ * (65); a scenario of single links or nodes (64). Free v in every case. */
 int s4d_space_rank(const struct s4d_space *s, struct s4d_ranking *r, struct s4d_error *err);
 void s4d_ranking_free(struct s4d_ranking *r);
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sim/scenario.h"
 #include "sim/tune/estimate.h"
 
 static double simulated_s(const struct s4d_run *run, enum s4d_term term)
@@ -44,7 +45,10 @@ static int estimate_all(struct estimates *e, const struct s4d_simulation *s,
     struct s4d_options o = s->options;
     struct s4d_counts counts;
     struct s4d_batch_passes passes;
-    struct s4d_estimator k = {s->machine, &s->workload->model, NULL};
+    struct s4d_rates rates; /* of a single link the model knows nothing, and says what it would */
+    bool rated = s4d_scenario_rates(&rates, s->machine, s->gpus, s->scenario, NULL) == 0;
+    struct s4d_estimator k = {
+        .machine = s->machine, .model = &s->workload->model, .rates = rated ? &rates : NULL};
     o.micro_batch = r->micro_batch;
     k.wires = s4d_wires_create(s->machine, s->gpus, err);
     if (!k.wires)

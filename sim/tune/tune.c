@@ -40,6 +40,7 @@ struct s4d_simulation s4d_tune_simulation(const struct s4d_space *s, const struc
 {
     return (struct s4d_simulation){.machine = s->machine,
                                    .workload = s->workload,
+                                   .scenario = s->scenario,
                                    .gpus = s->gpus,
                                    .grid = c->grid,
                                    .options = s4d_choice_options(s, c),
@@ -146,8 +147,9 @@ double s4d_tune_correlation(const struct s4d_tuned *list, int n, enum s4d_tune_m
 int s4d_tune_published(const struct s4d_space *s, struct s4d_tuned *list, int n,
                        struct s4d_error *err)
 {
-    struct s4d_estimator e = {s->machine, &s->workload->model,
-                              s4d_wires_create(s->machine, s->gpus, err)};
+    struct s4d_estimator e = {.machine = s->machine,
+                              .model = &s->workload->model,
+                              .wires = s4d_wires_create(s->machine, s->gpus, err)};
     const struct s4d_published_machine *table = s4d_published_machine_find(s->machine->name);
     int rc = e.wires ? 0 : -1;
     for (int i = 0; i < n && rc == 0; i++) {

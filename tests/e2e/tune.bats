@@ -163,6 +163,30 @@ large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --si
     [ "$(field "['explain']['model']['terms'][2]['published_s']" < "$dir/out")" = None ]
 }
 
+# Of a machine whose z is at a tenth of its rate the ranking's first has less of it, and tune's time is
+# simulate's on that machine.
+@test "tune on a night with other rates: the ranking and the simulation go by them, what it cannot is refused" {
+    job=(--machine perlmutter --workload gpt-5b --gpus 64 --global-batch 64)
+    tune "${job[@]}" --simulate 1 --json > "$dir/plain"
+    tune "${job[@]}" --simulate 1 --json --set rates.z=0.1 > "$dir/slow"
+    python3 - "$dir"/{plain,slow} "$dir/tune.jsonl" <<'END'
+import json, sys
+plain, slow = (json.load(open(f))["configurations"][0] for f in sys.argv[1:3])
+z = lambda c: int(c["grid"].split("x")[2])
+assert z(slow) < z(plain), (slow, plain)
+assert slow["estimate_s"] > plain["estimate_s"]
+records = [json.loads(line) for line in open(sys.argv[3])]
+assert ["scenario" in r for r in records] == [False, True]
+END
+    c=$(tail -n 1 "$dir/tune.jsonl")
+    "$s4d" simulate "${job[@]}" --grid "$(field '["grid"]' <<< "$c")" --micro-batch "$(field '["micro_batch"]' <<< "$c")" \
+        --recompute "$(field '["recompute"]' <<< "$c")" --cache-layers "$(field '["cache_layers"]' <<< "$c")" \
+        --set rates.z=0.1 --json > "$dir/one"
+    [ "$(field '["iteration_time_s"]' < "$dir/one")" = "$(field '["iteration_time_s"]' <<< "$c")" ]
+    refuses 64 "a placement: a ranking by closed forms knows rates and devices" -- tune "${job[@]}" --placement random
+    refuses 64 "links.n0.*=0.5" "no single link" -- tune "${job[@]}" --set 'links.n0.*=0.5'
+}
+
 @test "tune --plot draws model against simulation, with a table" {
     tune --machine perlmutter --workload gpt-tiny --gpus 8 --global-batch 16 --simulate 6 --plot "$dir/p" > "$dir/out"
     [ "$(wc -l < "$dir/p.tsv")" -eq 8 ]

@@ -60,7 +60,7 @@ static struct s4d_estimate estimate(const struct case_ *c, struct s4d_grid grid,
     struct s4d_options o = c->space.options;
     struct s4d_counts counts;
     struct s4d_batch_passes passes;
-    struct s4d_estimator e = {&c->machine, &c->workload.model, NULL};
+    struct s4d_estimator e = {.machine = &c->machine, .model = &c->workload.model};
     o.micro_batch = b;
     e.wires = s4d_wires_create(&c->machine, s4d_grid_ranks(&grid), &err);
     if (!e.wires || s4d_counts_create(&counts, &c->workload.model, &grid, &o, &err))
@@ -209,6 +209,60 @@ static void test_ranking(void **state)
 
 /* All of the largest batch in one micro-batch: sizes that 32 bits do not hold. Only where all is
  * unlimited: 2^30 sequences of 32 tokens are 2 TiB a bf16 activation of 64 columns. */
+/* Every estimate of the ranking is `times` what it is on the plain machine, in the same order. */
+static void all_take(struct case_ *c, const struct s4d_ranking *plain, const char *const *set,
+                     double times)
+{
+    struct s4d_scenario scenario = {.placement = {.seed = 1}};
+    struct s4d_ranking r;
+    struct s4d_error err = {0};
+    for (; *set; set++)
+        assert_int_equal(s4d_differences_add(&scenario.differences, *set, &err), 0);
+    c->space.scenario = &scenario;
+    if (s4d_space_rank(&c->space, &r, &err))
+        fail_msg("%s: %s", err.where, err.text);
+    assert_int_equal(r.n, plain->n);
+    for (int i = 0; i < r.n; i++)
+        near(r.v[i].estimate_s, times * plain->v[i].estimate_s, 1e-12);
+    s4d_ranking_free(&r);
+    s4d_scenario_free(&scenario);
+}
+
+/* An iteration is sums and maxima of computing and communicating: at half of all rates it takes
+ * twice the time. Of devices the slowest of the job tells: one GPU alone, all computing, takes
+ * 1 / 0.8 = 1.25 times; a slow device that it does not use is nothing. What is not alike on all
+ * ranks is refused. */
+static void test_scenario(void **state)
+{
+    static const char *const half[] = {"rates.compute=0.5", "rates.x=0.5",
+                                       "rates.y=0.5",       "rates.z=0.5",
+                                       "rates.data=0.5",    "rates.z-data=0.5",
+                                       "rates.x-y-z=0.5",   NULL},
+                             *const slow[] = {"devices.n0.gpu0=0.8", NULL},
+                             *const other[] = {"devices.n7.gpu0=0.8", NULL};
+    struct case_ c;
+    struct s4d_ranking plain;
+    struct s4d_error err = {0};
+    (void)state;
+    set_up(&c, LINE, "gpt-tiny", 8, 16);
+    assert_int_equal(s4d_space_rank(&c.space, &plain, &err), 0);
+    assert_true(plain.n > 10);
+    all_take(&c, &plain, half, 2);
+    s4d_ranking_free(&plain);
+    c.space.gpus = 1;
+    c.space.scenario = NULL;
+    assert_int_equal(s4d_space_rank(&c.space, &plain, &err), 0);
+    all_take(&c, &plain, slow, 1.25);
+    all_take(&c, &plain, other, 1);
+    s4d_ranking_free(&plain);
+    struct s4d_scenario random = {.placement = {.kind = S4D_RANDOM, .seed = 1}};
+    c.space.scenario = &random;
+    assert_int_equal(s4d_space_rank(&c.space, &plain, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_USAGE);
+    s4d_ranking_free(&plain);
+    tear_down(&c);
+}
+
 static void test_largest_batch(void **state)
 {
     (void)state;
@@ -312,7 +366,8 @@ int main(void)
         cmocka_unit_test(test_shards),           cmocka_unit_test(test_published_terms),
         cmocka_unit_test(test_published_tables), cmocka_unit_test(test_ranking),
         cmocka_unit_test(test_largest_batch),    cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_best_twenty),      cmocka_unit_test(test_correlation),
+        cmocka_unit_test(test_scenario),         cmocka_unit_test(test_best_twenty),
+        cmocka_unit_test(test_correlation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
