@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/rows.h"
 #include "support/memory.h"
 
 const char *const s4d_experiment_keys[] = {"title",  "machine", "assumed", "tolerance_percent",
@@ -237,7 +238,7 @@ int s4d_experiment_read(struct s4d_experiment *e, const char *folder, const char
          required(e->root, "tolerance_percent", err) || read_points(e, others, err) ||
          read_series(e, others, err);
     free(skip);
-    if (e->rows == S4D_ROWS_GRIDS) /* a record of one grid says nothing about models */
+    if (s4d_rows_kinds[e->rows].record == NULL)
         e->added = S4D_ADDED_NONE;
     return rc ? -1 : 0;
 }

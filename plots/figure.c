@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/grids.h"
-#include "plots/scaling.h"
+#include "plots/rows.h"
 #include "support/file.h"
 #include "support/memory.h"
 
@@ -41,11 +40,6 @@ double s4d_figure_error(const struct s4d_published *published, const json_t *rec
     return 100 * (s4d_metric_value(published->metric, record) / published->value - 1);
 }
 
-static double value_of(const char *metric, const json_t *record)
-{
-    return s4d_metric_value(s4d_metric_find(metric), record);
-}
-
 static int by_gpus(const void *a, const void *b)
 {
     const struct s4d_point *p = *(struct s4d_point *const *)a, *q = *(struct s4d_point *const *)b;
@@ -53,82 +47,7 @@ static int by_gpus(const void *a, const void *b)
                               : strcmp(p->workload, q->workload);
 }
 
-static const char merit_columns[] =
-    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tgrid\tmicro_batch\titeration_s\t"
-    "provenance\n";
-static const char machines_columns[] =
-    "series\tworkload\tgpus\tsustained_PFLOPs\tpeak_percent\tmeasured_peak_percent\t"
-    "efficiency_percent\tmachine\tgrid\tmicro_batch\titeration_s\tprovenance\n";
-static const char *const parts[] = {"compute", "x", "y", "z", "data", "other"};
-enum { PARTS = sizeof parts / sizeof *parts };
-
-/* What rows are made of. */
-struct tables {
-    const struct s4d_experiment *e;
-    const struct s4d_records *records;
-    const struct s4d_published_list *published;
-};
-
-static void put_grid(const json_t *r, FILE *out)
-{
-    const char *grid = json_string_value(json_object_get(r, "grid"));
-    fprintf(out, "\t%s\t%d", grid != NULL ? grid : "-",
-            (int)json_integer_value(json_object_get(r, "micro_batch")));
-}
-
-static void merit_row(const json_t *r, const char *machine, double efficiency, FILE *out)
-{
-    (void)machine, (void)efficiency;
-    fprintf(out, "%.6g\t%.5g", value_of("sustained", r), value_of("peak_fraction", r));
-    put_grid(r, out);
-    fprintf(out, "\t%.6g", value_of("iteration_time", r));
-}
-
-static void machines_row(const json_t *r, const char *machine, double efficiency, FILE *out)
-{
-    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s", value_of("sustained", r),
-            value_of("peak_fraction", r), value_of("measured_peak_fraction", r), efficiency,
-            machine);
-    put_grid(r, out);
-    fprintf(out, "\t%.6g", value_of("iteration_time", r));
-}
-
-static void parts_row(const json_t *r, const char *machine, double efficiency, FILE *out)
-{
-    const json_t *exposed = json_object_get(r, "exposed_s");
-    (void)efficiency;
-    fprintf(out, "%.6g", value_of("iteration_time", r));
-    for (int i = 0; i < PARTS; i++)
-        fprintf(out, "\t%.6g", json_number_value(json_object_get(exposed, parts[i])));
-    fprintf(out, "\t%s", machine);
-    put_grid(r, out);
-}
-
-/* efficiency: of scaling, in %, or NAN. */
-static void (*const row_writers[])(const json_t *r, const char *machine, double efficiency,
-                                   FILE *out) = {
-    [S4D_ROWS_MERIT] = merit_row,
-    [S4D_ROWS_PARTS] = parts_row,
-    [S4D_ROWS_MACHINES] = machines_row,
-};
-
-static void write_columns(const struct s4d_experiment *e, FILE *out)
-{
-    if (e->rows == S4D_ROWS_GRIDS) {
-        s4d_grids_columns(out);
-        return;
-    }
-    if (e->rows != S4D_ROWS_PARTS) {
-        fputs(e->rows == S4D_ROWS_MERIT ? merit_columns : machines_columns, out);
-        return;
-    }
-    fputs("series\tworkload\tgpus\titeration_s", out);
-    for (int i = 0; i < PARTS; i++)
-        fprintf(out, "\t%s_s", parts[i]);
-    fputs("\tmachine\tgrid\tmicro_batch\tprovenance\n", out);
-}
-
-static int simulated_rows(const struct tables *t, struct s4d_point *const *points, FILE *out,
+static int simulated_rows(const struct s4d_tables *t, struct s4d_point *const *points, FILE *out,
                           struct s4d_error *err)
 {
     const struct s4d_experiment *e = t->e;
@@ -136,19 +55,12 @@ static int simulated_rows(const struct tables *t, struct s4d_point *const *point
         for (int i = 0; i < e->n_points; i++) {
             const struct s4d_point *p = points[i];
             const json_t *r = s4d_figure_record(t->records, &e->series[s], p);
-            if (r != NULL && e->rows == S4D_ROWS_GRIDS) {
-                s4d_grids_rows(t->records, &e->series[s], p, out);
-                continue;
-            }
             if (r == NULL) {
                 s4d_fail(err, S4D_EXIT_DATA, e->folder, "no record of %s on %d GPUs (%s)",
                          p->workload, p->gpus, e->series[s].name);
                 return s4d_hint(err, "leave --draw-only out, and it is simulated");
             }
-            fprintf(out, "%s\t%s\t%d\t", e->series[s].name, p->workload, p->gpus);
-            row_writers[e->rows](r, p->machine,
-                                 s4d_scaling_simulated(e, t->records, &e->series[s], p), out);
-            fputs("\tsimulated\n", out);
+            s4d_rows_kinds[e->rows].simulated(t, &e->series[s], p, r, out);
         }
     return 0;
 }
@@ -161,61 +73,15 @@ const struct s4d_published *s4d_figure_published(const struct s4d_experiment *e,
                               p->workload, p->gpus);
 }
 
-static double published_value(const struct tables *t, const char *metric, const struct s4d_point *p)
-{
-    const struct s4d_published *found = s4d_figure_published(t->e, t->published, metric, p);
-    return found != NULL ? found->value : NAN;
-}
-
-static void published_merit(const struct tables *t, const struct s4d_point *p, FILE *out)
-{
-    fprintf(out, "%.6g\t%.5g\t-\t0\t%.6g", published_value(t, "sustained", p),
-            published_value(t, "peak_fraction", p), published_value(t, "iteration_time", p));
-}
-
-/* A share of a peak: as published, or what the published FLOP/s are of the peak that the simulated
- * point is measured by. */
-static double published_share(const struct tables *t, const char *metric, const struct s4d_point *p)
-{
-    double value = published_value(t, metric, p);
-    const json_t *r = s4d_figure_record(t->records, &t->e->series[0], p);
-    if (isfinite(value))
-        return value;
-    return published_value(t, "sustained", p) * value_of(metric, r) / value_of("sustained", r);
-}
-
-static void published_machines(const struct tables *t, const struct s4d_point *p, FILE *out)
-{
-    fprintf(out, "%.6g\t%.5g\t%.5g\t%.5g\t%s\t-\t0\t%.6g", published_value(t, "sustained", p),
-            published_share(t, "peak_fraction", p), published_share(t, "measured_peak_fraction", p),
-            s4d_scaling_published(t->e, t->published, p, NULL), p->machine,
-            published_value(t, "iteration_time", p));
-}
-
-static void published_parts(const struct tables *t, const struct s4d_point *p, FILE *out)
-{
-    fprintf(out, "%.6g", published_value(t, "iteration_time", p));
-    for (int i = 0; i < PARTS; i++)
-        fputs("\tnan", out);
-    fprintf(out, "\t%s\t-\t0", p->machine);
-}
-
-static void (*const published_writers[])(const struct tables *t, const struct s4d_point *p,
-                                         FILE *out) = {
-    [S4D_ROWS_MERIT] = published_merit,
-    [S4D_ROWS_PARTS] = published_parts,
-    [S4D_ROWS_MACHINES] = published_machines,
-    [S4D_ROWS_GRIDS] = NULL, /* one number would be of one grid */
-};
-
 /* The first that a point has tells its row's provenance. */
 static const char *const merits[] = {"sustained", "peak_fraction", "iteration_time"};
 enum { MERITS = sizeof merits / sizeof *merits };
 
 /* One row a point that has a published number; gnuplot reads NaN as missing. */
-static void published_rows(const struct tables *t, struct s4d_point *const *points, FILE *out)
+static void published_rows(const struct s4d_tables *t, struct s4d_point *const *points, FILE *out)
 {
-    for (int i = 0; i < t->e->n_points && published_writers[t->e->rows] != NULL; i++) {
+    const struct s4d_rows_kind *kind = &s4d_rows_kinds[t->e->rows];
+    for (int i = 0; i < t->e->n_points && kind->published != NULL; i++) {
         const struct s4d_point *p = points[i];
         const struct s4d_published *any = NULL;
         for (int m = 0; m < MERITS && any == NULL; m++)
@@ -223,7 +89,7 @@ static void published_rows(const struct tables *t, struct s4d_point *const *poin
         if (any == NULL)
             continue;
         fprintf(out, "published\t%s\t%d\t", p->workload, p->gpus);
-        published_writers[t->e->rows](t, p, out);
+        kind->published(t, p, out);
         fprintf(out, "\t%s\n", any->provenance);
     }
 }
@@ -237,12 +103,12 @@ static void added_rows(const struct s4d_experiment *e, const struct s4d_overlay 
         const char *workload =
             json_string_value(json_object_get(json_object_get(a->record, "workload"), "name"));
         int gpus = (int)json_integer_value(json_object_get(a->record, "gpus"));
-        double rate = value_of("sustained", a->record) / gpus;
+        double rate = s4d_metric_value(s4d_metric_find("sustained"), a->record) / gpus;
         if (i == 0 || strcmp(a->series, a[-1].series) != 0)
             first = rate;
         fprintf(out, "%s\t%s\t%d\t", a->series, workload != NULL ? workload : "-", gpus);
-        row_writers[e->rows](a->record, a->machine != NULL ? a->machine : "-", 100 * rate / first,
-                             out);
+        s4d_rows_kinds[e->rows].record(a->record, a->machine != NULL ? a->machine : "-",
+                                       100 * rate / first, out);
         fprintf(out, "\t%s\n", a->measured ? "measured" : "simulated");
     }
 }
@@ -263,8 +129,8 @@ int s4d_figure_data(const struct s4d_experiment *e, const struct s4d_records *re
     for (int i = 0; i < e->n_points; i++)
         points[i] = &e->point[i];
     qsort(points, (size_t)e->n_points, sizeof *points, by_gpus);
-    write_columns(e, out);
-    struct tables t = {e, records, published};
+    fputs(s4d_rows_kinds[e->rows].columns, out);
+    struct s4d_tables t = {e, records, published};
     int rc = simulated_rows(&t, points, out, err);
     if (rc == 0)
         published_rows(&t, points, out);

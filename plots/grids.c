@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/report.h"
 #include "support/memory.h"
 #include "support/statistics.h"
 
@@ -79,17 +80,11 @@ static struct grids grids_of(const struct s4d_records *records, const struct s4d
     return g;
 }
 
-void s4d_grids_columns(FILE *out)
+void s4d_grids_rows(const struct s4d_tables *t, const struct s4d_series *series,
+                    const struct s4d_point *point, const json_t *last, FILE *out)
 {
-    fputs("series\tworkload\tgpus\tmachine\tgrid\tmicro_batch\tmodel_s\tpublished_s\tlinks_s\t"
-          "iteration_s\tprovenance\n",
-          out);
-}
-
-int s4d_grids_rows(const struct s4d_records *records, const struct s4d_series *series,
-                   const struct s4d_point *point, FILE *out)
-{
-    struct grids g = grids_of(records, series, point, by_sizes);
+    struct grids g = grids_of(t->records, series, point, by_sizes);
+    (void)last;
     for (int i = 0; i < g.n; i++) {
         fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d", series->name, point->workload, point->gpus,
                 point->machine, grid_of(g.v[i]),
@@ -99,7 +94,6 @@ int s4d_grids_rows(const struct s4d_records *records, const struct s4d_series *s
         fprintf(out, "\t%.6g\tsimulated\n", simulated_s(g.v[i]));
     }
     free(g.v);
-    return g.n;
 }
 
 /* Of the grids that the model has a time for; NAN: fewer than two. */
@@ -156,9 +150,9 @@ static void each(const struct s4d_experiment *e, const struct s4d_records *recor
         }
 }
 
-void s4d_grids_summary(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out)
+void s4d_grids_summary(const struct s4d_tables *t, FILE *out)
 {
-    each(e, records, out, summary);
+    each(t->e, t->records, out, summary);
 }
 
 static void table(const struct s4d_point *p, const struct s4d_series *series, const struct grids *g,
@@ -185,13 +179,14 @@ static void table(const struct s4d_point *p, const struct s4d_series *series, co
     fputc('\n', out);
 }
 
-void s4d_grids_report(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out)
+void s4d_grids_report(const struct s4d_tables *t, FILE *out)
 {
+    s4d_report_series(t->e, out);
     fprintf(out, "## Models and simulation\n\n");
-    s4d_grids_summary(e, records, out);
+    s4d_grids_summary(t, out);
     fprintf(out, "\n## Every grid\n\nGrid: GXxGYxGZxGDATA, of each the micro-batch that the "
                  "tuner's model ranks first. Error: 100 (model / simulated - 1). The published "
                  "model is of communication alone; empty: its authors' tables have no such "
                  "group.\n\n");
-    each(e, records, out, table);
+    each(t->e, t->records, out, table);
 }

@@ -11,21 +11,16 @@
 
 #include <stdio.h>
 
-#include "plots/experiment.h"
-#include "plots/records.h"
+#include "plots/rows.h"
 
-/* data.tsv: series, workload, gpus, machine, grid, micro-batch, the three models' and the simulated
- * seconds, provenance. */
-void s4d_grids_columns(FILE *out);
-/* A row for each record of the point in the series, by the sizes of the grid. Returns how many. */
-int s4d_grids_rows(const struct s4d_records *records, const struct s4d_series *series,
-                   const struct s4d_point *point, FILE *out);
-
+/* For plots/rows.h. A row for each record of the point in the series, by the sizes of the grid: of
+ * the three models and simulated, in seconds. */
+void s4d_grids_rows(const struct s4d_tables *t, const struct s4d_series *series,
+                    const struct s4d_point *point, const json_t *last, FILE *out);
 /* A line of Markdown for each point and series: how many grids, Spearman's rank correlation of each
  * model with the simulation, the place of the simulated best in the tuner's ranking. */
-void s4d_grids_summary(const struct s4d_experiment *e, const struct s4d_records *records,
-                       FILE *out);
-/* The sections of report.md: that summary, and every grid, the fastest first. */
-void s4d_grids_report(const struct s4d_experiment *e, const struct s4d_records *records, FILE *out);
+void s4d_grids_summary(const struct s4d_tables *t, FILE *out);
+/* The sections of report.md: the series, that summary, and every grid, the fastest first. */
+void s4d_grids_report(const struct s4d_tables *t, FILE *out);
 
 #endif

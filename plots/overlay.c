@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plots/rows.h"
 #include "support/memory.h"
 #include "support/quote.h"
 
@@ -58,8 +59,9 @@ static char *misfit(const struct s4d_experiment *e, const json_t *record, const 
     for (int i = 0; i < 2; i++)
         if (!(number(record, rates[i]) > 0))
             return s4d_asprintf("it has no %s", rates[i]);
-    if (e->rows == S4D_ROWS_PARTS && !json_is_object(json_object_get(record, "exposed_s")))
-        return s4d_strdup("it has no exposed_s, the parts of its iteration");
+    const char *needs = s4d_rows_kinds[e->rows].needs;
+    if (needs != NULL && !json_is_object(json_object_get(record, needs)))
+        return s4d_asprintf("it has no %s, which the figure draws", needs);
     for (int i = 0; i < e->added_needs.n; i++)
         if (!(number(record, e->added_needs.v[i]) > 0))
             return s4d_asprintf("it has no %s, which the figure draws", e->added_needs.v[i]);

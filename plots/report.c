@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "plots/figure.h"
-#include "plots/grids.h"
 #include "plots/ratios.h"
+#include "plots/rows.h"
 #include "plots/scaling.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -122,7 +122,7 @@ static void comparison(const struct s4d_experiment *e, const struct s4d_records 
     fprintf(out,
             "\nError: 100 (simulated / published - 1). Unverified numbers (recalled, not seen in "
             "print) are drawn hollow and are in no mean.\n\n");
-    s4d_report_summary(e, records, published, out);
+    s4d_report_errors(&(struct s4d_tables){e, records, published}, out);
     series_titles(e, out);
 }
 
@@ -142,15 +142,11 @@ static void mean_by_machine(const struct s4d_experiment *e, const struct s4d_rec
     fputc(')', out);
 }
 
-void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
-                        const struct s4d_published_list *published, FILE *out)
+void s4d_report_errors(const struct s4d_tables *t, FILE *out)
 {
-    if (e->rows == S4D_ROWS_GRIDS) {
-        s4d_grids_summary(e, records, out);
-        return;
-    }
-    for (int s = 0; s < e->n_series && published->n > 0; s++) {
-        struct mean m = mean_error(&e->series[s], records, e, published, NULL);
+    const struct s4d_experiment *e = t->e;
+    for (int s = 0; s < e->n_series && t->published->n > 0; s++) {
+        struct mean m = mean_error(&e->series[s], t->records, e, t->published, NULL);
         if (s4d_ratios_is_reference(e, &e->series[s]))
             continue;
         if (m.n == 0) {
@@ -160,10 +156,16 @@ void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records
         fprintf(out, "- %s: mean |error| of sustained FLOP/s %.1f %% over %d verified %s",
                 e->series[s].name, m.sum / m.n, m.n, m.n == 1 ? "point" : "points");
         if (e->several_machines)
-            mean_by_machine(e, records, published, &e->series[s], out);
+            mean_by_machine(e, t->records, t->published, &e->series[s], out);
         fputc('\n', out);
     }
-    s4d_ratios_print(e, records, published, out);
+    s4d_ratios_print(e, t->records, t->published, out);
+}
+
+void s4d_report_summary(const struct s4d_experiment *e, const struct s4d_records *records,
+                        const struct s4d_published_list *published, FILE *out)
+{
+    s4d_rows_kinds[e->rows].summary(&(struct s4d_tables){e, records, published}, out);
 }
 
 /* What the slowest rank's iteration is made of, in percent. */
@@ -280,6 +282,19 @@ static void assumed_and_fitted(const struct s4d_experiment *e, const struct s4d_
             machine_entries(e, records, &e->point[i], out);
 }
 
+void s4d_report_series(const struct s4d_experiment *e, FILE *out)
+{
+    fprintf(out, "## Series\n\n");
+    series_titles(e, out);
+}
+
+void s4d_report_points(const struct s4d_tables *t, FILE *out)
+{
+    comparison(t->e, t->records, t->published, out);
+    s4d_scaling_report(t->e, t->records, t->published, out);
+    runs(t->e, t->records, out);
+}
+
 int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records,
                const struct s4d_published_list *published, const char *file, struct s4d_error *err)
 {
@@ -293,15 +308,7 @@ int s4d_report(const struct s4d_experiment *e, const struct s4d_records *records
             text_of(provenance, "version"), text_of(provenance, "commit"), e->title, e->name);
     if (e->note != NULL)
         fprintf(out, "**%s.**\n\n", e->note);
-    if (e->rows == S4D_ROWS_GRIDS) {
-        fprintf(out, "## Series\n\n");
-        series_titles(e, out);
-        s4d_grids_report(e, records, out);
-    } else {
-        comparison(e, records, published, out);
-        s4d_scaling_report(e, records, published, out);
-        runs(e, records, out);
-    }
+    s4d_rows_kinds[e->rows].report(&(struct s4d_tables){e, records, published}, out);
     sources(published, out);
     assumed_and_fitted(e, records, out);
     bool bad = ferror(out) != 0;
