@@ -124,6 +124,11 @@ struct s4d_cuda {
     struct s4d_error wait_error;
 };
 
+/* reserve.c: bytes that NCCL, for so many communicators, and the driver will take after the arena;
+ * or what SCALE4D_GPU_RESERVE says. 0, or -1 (exit 64, 69). */
+int s4d_cuda_reserve(const struct s4d_cuda *c, double *bytes, int *communicators,
+                     struct s4d_error *err);
+
 /* memory.c */
 int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **memory,
                       struct s4d_error *err);

@@ -51,17 +51,24 @@ int s4d_cuda_malloc_host(const char *what, size_t bytes, void **memory, struct s
 static int allocate_device(struct s4d_cuda *c, size_t bytes, void **memory, struct s4d_error *err)
 {
     size_t free_bytes = 0, total = 0;
-    if (S4D_CUDA(err, cudaMemGetInfo, &free_bytes, &total))
+    double reserve = 0;
+    int groups = 0;
+    if (s4d_cuda_reserve(c, &reserve, &groups, err) ||
+        S4D_CUDA(err, cudaMemGetInfo, &free_bytes, &total))
         return -1;
-    if (bytes <= free_bytes)
+    if ((double)bytes + reserve <= (double)free_bytes)
         return s4d_cuda_malloc("the plan's arena", bytes, memory, err) ||
                        clear(c, *memory, bytes, err)
                    ? -1
                    : 0;
-    s4d_fail(err, S4D_EXIT_DEVICE, "GPU memory", "the plan needs %.3f GB, free are %.3f of %.3f GB",
-             1e-9 * (double)bytes, 1e-9 * (double)free_bytes, 1e-9 * (double)total);
+    s4d_fail(err, S4D_EXIT_DEVICE, "GPU memory",
+             "the plan needs %.3f GB, and %.3f GB are kept for %d of NCCL's communicators and the "
+             "driver; free are %.3f of %.3f GB",
+             1e-9 * (double)bytes, 1e-9 * reserve, groups, 1e-9 * (double)free_bytes,
+             1e-9 * (double)total);
     return s4d_hint(err, "a larger Gz shards the weights further; --recompute full, a smaller "
-                         "--micro-batch and --overlap with less prefetching need less memory");
+                         "--micro-batch and --overlap with less prefetching need less memory; "
+                         "SCALE4D_GPU_RESERVE='1 GB' keeps another amount free");
 }
 
 /* The arena is the device's as soon as it is there, whatever comes then. */

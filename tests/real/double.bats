@@ -216,3 +216,17 @@ END
         : -n 1 -x CUDA_VISIBLE_DEVICES=7 "$run_double" "${small[@]}"
     S4D_DOUBLE_GPU_BYTES=34000000 ends 69 "the plan needs" "free are 0.000 of 0.034 GB" -- "${two[@]}"
 }
+
+# Kept free are 0.5 GB for the driver, and 544 MB for each of two communicators of two GPUs, nearly
+# all of it buffers: of 512 KiB, 4800 KiB and what NCCL_BUFFSIZE says, 4 MiB unless it does. With 8
+# MiB they are (512 + 4800 + 8192) / (512 + 4800 + 4096) = 1.4354 times as large.
+@test "double: a plan leaves memory for what NCCL and the driver take later" {
+    two=("$mpirun" -n 2 "$run_double" "${small[@]}")
+    export S4D_DOUBLE_GPU_BYTES=100000000
+    ends 69 "1.588 GB are kept for 2 of NCCL's communicators" "hint: " "SCALE4D_GPU_RESERVE" -- "${two[@]}"
+    NCCL_BUFFSIZE=8388608 ends 69 "2.062 GB are kept for 2 of" -- "${two[@]}"
+    NCCL_RUNTIME_CONNECT=0 ends 69 "0.500 GB are kept for 0 of" -- "${two[@]}"
+    SCALE4D_GPU_RESERVE="1 MB" ends 0 -- "${two[@]}"
+    SCALE4D_GPU_RESERVE="1" ends 64 "SCALE4D_GPU_RESERVE: expected" -- "${two[@]}"
+    S4D_DOUBLE_GPU_BYTES=1700000000 ends 0 -- "${two[@]}"
+}
