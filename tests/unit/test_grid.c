@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "schedule/build.h"
+#include "schedule/builder.h"
 #include "workloads/workload.h"
 
 static void test_parse(void **state)
@@ -202,6 +203,47 @@ static void test_param_blocks(void **state)
     assert_int_equal(s4d_param_global_index(&p, &bias, c, 3), 7);
 }
 
+/* A shard holds its part of what does not divide: 65 elements over z = 2 are 33 each, padded to 256
+ * bytes, which are 32 elements of f64: 64, not 32. */
+static void test_shards_round_up(void **state)
+{
+    (void)state;
+    struct s4d_program p = {.grid = s4d_grid_make(1, 1, 2, 1), .options = s4d_options_default()};
+    struct s4d_builder b;
+    const int64_t cols = 65;
+    p.options.precision = S4D_F64;
+    s4d_builder_init(&b, &p);
+    int w = s4d_matrix(&b, "w", "w", 1, &cols, 1, S4D_Y, S4D_X, 0.02);
+    assert_int_equal(p.params[w].block_elements, 65);
+    assert_int_equal(p.params[w].shard_elements, 64);
+    s4d_builder_fini(&b);
+    s4d_program_free(&p);
+}
+
+/* z times data divide the batch. */
+static void test_batch(void **state)
+{
+    (void)state;
+    struct s4d_error err;
+    struct s4d_workload w;
+    struct s4d_grid g = s4d_grid_make(1, 1, 2, 2);
+    struct s4d_options o = s4d_options_default();
+    static const struct {
+        int batch;
+        const char *hint;
+    } cases[] = {{3, "nearest value that fits: 4"}, {6, "nearest values that fit: 4, 8"}};
+    assert_int_equal(s4d_workload_load(&w, "gpt-tiny", &err), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        o.global_batch = cases[i].batch;
+        assert_int_equal(s4d_divides(&w.model, &g, &o, &err), -1);
+        assert_string_equal(err.where, "--global-batch");
+        assert_string_equal(err.hint, cases[i].hint);
+    }
+    o.global_batch = 8;
+    assert_int_equal(s4d_divides(&w.model, &g, &o, &err), 0);
+    s4d_workload_free(&w);
+}
+
 static void test_tensor_range(void **state)
 {
     (void)state;
@@ -294,6 +336,8 @@ int main(void)
         cmocka_unit_test(test_groups_equal_axonn),
         cmocka_unit_test(test_expr),
         cmocka_unit_test(test_param_blocks),
+        cmocka_unit_test(test_shards_round_up),
+        cmocka_unit_test(test_batch),
         cmocka_unit_test(test_tensor_range),
         cmocka_unit_test(test_axes),
         cmocka_unit_test(test_nearest_divisors),

@@ -133,6 +133,7 @@ static void test_refused(void **state)
         {"[1 us, 2 us, 3 us]", "[1 us, 2 us]", "small.yaml:40", "3 values"},
         {"op: all-gather", "op: gather", "small.yaml:56", "all-gather"},
         {"efficiency: [0.1, 0.7]", "efficiency: [0.1, 9]", "small.yaml:56", "at most 4"},
+        {"[1 MiB, 1 GiB]", "[1 GiB, 1 GiB]", "small.yaml:56", "each above the last"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct s4d_machine m;
@@ -364,6 +365,8 @@ static void test_scale(void **state)
     assert_true(m.device.memory_efficiency.y[3] == 1);
     assert_true(s4d_machine_scale(&m, "fabric.local_links_per_switch", 0.5));
     assert_true(s4d_parameter_value(&m, "local_links_per_switch", 0) == 15); /* of 31 */
+    assert_true(s4d_machine_scale(&m, "fabric.local_links_per_switch", 0.01));
+    assert_true(s4d_parameter_value(&m, "local_links_per_switch", 0) == 1);
     assert_true(s4d_machine_scale(&m, "node.links.0.brick_bandwidth_Bps", 2));
     for (int i = 0; i < m.node.n_links; i++)
         assert_true(m.node.link[i].brick_bandwidth_Bps.value == 40e9);

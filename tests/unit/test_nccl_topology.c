@@ -108,6 +108,54 @@ static void switches(void **state)
     s4d_machine_free(&m);
 }
 
+/* An NVLink's bandwidth by the GPU's sm, and between two Intel processors by their model: NCCL's
+ * constants (src/graph/topo.h), GB/s. */
+static void constants(void **state)
+{
+    (void)state;
+    static const struct {
+        int sm;
+        double Bps;
+    } links[] = {{37, 20e9}, {60, 18e9},   {70, 20e9},   {80, 20e9},
+                 {86, 12e9}, {90, 20.6e9}, {100, 40.1e9}};
+    static const struct {
+        const char *cpu;
+        double Bps;
+    } cpus[] = {{"arch='ppc64'", 32e9},
+                {"arch='arm64'", 6e9},
+                {"arch='x86_64' vendor='AuthenticAMD' familyid='143' modelid='49'", 16e9},
+                {"arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='79'", 6e9},
+                {"arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'", 10e9},
+                {"arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='143'", 22e9},
+                {"arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='207'", 40e9},
+                {"arch='x86_64' vendor='GenuineIntel' familyid='19' modelid='1'", 6e9},
+                {"", 6e9}};
+    for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
+        const int sm = links[i % (sizeof links / sizeof *links)].sm;
+        const double link_Bps = links[i % (sizeof links / sizeof *links)].Bps;
+        struct s4d_machine m;
+        char *text = s4d_asprintf(
+            "<system><cpu %s><pci busid='1'><gpu dev='0' sm='%d'><nvlink target='2' count='1' "
+            "tclass='0x03'/></gpu></pci></cpu><cpu %s><pci busid='2'><gpu dev='1' sm='%d'>"
+            "<nvlink target='1' count='1' tclass='0x03'/></gpu></pci></cpu></system>",
+            cpus[i].cpu, sm, cpus[i].cpu, sm);
+        struct s4d_error err = {0};
+        if (parse(&m, text, &err))
+            fail_msg("%s: %s", err.where, err.text);
+        int found = 0;
+        for (int k = 0; k < m.node.n_links; k++) {
+            const struct s4d_node_link *l = &m.node.link[k];
+            bool of_gpus = l->a < 2 && l->b < 2, of_cpus = l->a >= 2 && l->b >= 2;
+            if (of_gpus || of_cpus)
+                assert_true(l->brick_bandwidth_Bps.value == (of_gpus ? link_Bps : cpus[i].Bps));
+            found += of_gpus || of_cpus;
+        }
+        assert_int_equal(found, 2);
+        free(text);
+        s4d_machine_free(&m);
+    }
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -143,6 +191,9 @@ static void refused(void **state)
         {"<system>" CPU(GPU("1", "0", "0", "<nvlink target='2' count='2' tclass='0x03'/>") GPU(
              "2", "1", "1", "<nvlink target='1' count='1' tclass='0x03'/>")) "</system>",
          "another number"},
+        {"<system>" CPU(GPU("1", "0", "0", "<nvlink target='2' count='1' tclass='0x03'/>") GPU(
+             "2", "1", "1", "<nvlink target='1' count='2' tclass='0x03'/>")) "</system>",
+         "another number"},
         {"<system>" CPU("<pci busid='1'><nic><net name='p' speed='-1'/></nic></pci>") "</system>",
          "speed: expected"},
         {"<system>" CPU(
@@ -166,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs),
         cmocka_unit_test(switches),
+        cmocka_unit_test(constants),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

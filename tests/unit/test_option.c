@@ -174,6 +174,7 @@ static void command_line_errors(void **state)
                  "expected one of none, selective, full, got 'ful'", "did you mean full?");
     refuses_line("--pair 3", "--pair", "expected AxB", "");
     refuses_line("--latency 2s", "--latency", "expected 0 to 1 in SI units, got '2s'", "");
+    refuses_line("-b 3", "--first", "expected 4 to 1073741824 bytes, got '3'", "");
     refuses_line("-b 0", "--first", "expected 4 to 1073741824 bytes, got '0'", "");
     refuses_line("-b 2G", "--first", "expected 4 to 1073741824 bytes, got '2G'", "");
     refuses_line("stray", "", "expected options only, found 'stray'", "");
@@ -298,6 +299,9 @@ static void nearest(void **state)
     const char *const names[] = {"gpt-10b", "gpt-160b", "gpt-5b", "gpt2-124m"};
     assert_string_equal(s4d_nearest("gpt-16b", names, 4), "gpt-10b"); /* the first of equals */
     assert_string_equal(s4d_nearest("gpt2", names, 4), "gpt2-124m");
+    const char *const four[] = {"abcd"};
+    assert_string_equal(s4d_nearest("abxy", four, 1), "abcd"); /* 2 of 4: a third, rounded up */
+    assert_null(s4d_nearest("axyz", four, 1));
     assert_null(s4d_nearest("llama", names, 4));
     assert_null(s4d_nearest("", names, 4));
     struct s4d_error err = {.exit = 1};

@@ -64,6 +64,28 @@ static void reproducible(void **state)
     json_decref(again);
 }
 
+/* What may let somebody in is in no record, whatever word says so, or starts so. */
+static void secrets(void **state)
+{
+    (void)state;
+    static const char *const secret[] = {"SCALE4D_JWT",    "SCALE4D_TOKEN",   "NCCL_SECRET_FILE",
+                                         "SCALE4D_PASSWD", "SCALE4D_API_KEY", "SCALE4D_AUTH_FILE"};
+    enum { N = sizeof secret / sizeof *secret };
+    for (int i = 0; i < N; i++)
+        setenv(secret[i], "x", 1);
+    setenv("SCALE4D_KEYBOARD", "TOKEN=y", 1); /* no word of its name */
+    json_t *p = provenance();
+    const json_t *e = json_object_get(p, "environment");
+    for (int i = 0; i < N; i++) {
+        if (json_object_get(e, secret[i]))
+            fail_msg("%s is recorded", secret[i]);
+        unsetenv(secret[i]);
+    }
+    assert_string_equal(text_of(e, "SCALE4D_KEYBOARD"), "TOKEN=y");
+    unsetenv("SCALE4D_KEYBOARD");
+    json_decref(p);
+}
+
 static void live(void **state)
 {
     (void)state;
@@ -135,8 +157,8 @@ static void printing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash),    cmocka_unit_test(reproducible), cmocka_unit_test(live),
-        cmocka_unit_test(writing), cmocka_unit_test(printing),
+        cmocka_unit_test(hash), cmocka_unit_test(reproducible), cmocka_unit_test(secrets),
+        cmocka_unit_test(live), cmocka_unit_test(writing),      cmocka_unit_test(printing),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }
