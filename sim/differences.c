@@ -2,6 +2,7 @@
 #include "sim/differences.h"
 
 #include <fnmatch.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,10 +224,12 @@ static bool matches(const struct s4d_difference *x, const struct s4d_cluster *c,
  * machine need not be named. */
 static void range(const struct s4d_difference *x, const struct s4d_cluster *c, int *from, int *to)
 {
-    int per_node = s4d_links_per_node(c), node = 0, n = 0;
+    int per_node = s4d_links_per_node(c);
+    size_t n = x->name[0] == 'n' ? strspn(x->name + 1, "0123456789") : 0;
     *from = 0;
     *to = c->n_links;
-    if (sscanf(x->name, "n%d%n", &node, &n) == 1 && x->name[n] == '.' && node >= 0) {
+    if (n > 0 && x->name[1 + n] == '.') {
+        int node = n < 10 ? atoi(x->name + 1) : INT_MAX;
         *from = node < c->n_nodes ? node * per_node : 0;
         *to = node < c->n_nodes ? *from + per_node : 0;
     }

@@ -41,18 +41,11 @@ static int probe(struct s4d_platform *p, double *latency_s, struct s4d_error *er
     return 0;
 }
 
-static void drop_parameters(struct s4d_fabric *f)
-{
-    for (int i = 0; i < f->n_parameters; i++)
-        free(f->parameter[i].value.source);
-    f->n_parameters = 0;
-}
-
 static void replace_fabric(struct s4d_machine *m, const struct s4d_platform *p, const char *hosts,
                            double latency_s)
 {
     struct s4d_fabric *f = &m->fabric;
-    drop_parameters(f);
+    s4d_parameters_clear(f);
     snprintf(f->topology, sizeof f->topology, "simgrid");
     f->line = 0;
     f->nodes = p->n_hosts;

@@ -153,7 +153,7 @@ static void free_device(struct s4d_device *d)
     free(d->gemm.source);
 }
 
-static void free_node(struct s4d_node *node)
+void s4d_node_clear(struct s4d_node *node)
 {
     for (int i = 0; i < node->n_links; i++)
         free(node->link[i].brick_bandwidth_Bps.source);
@@ -161,6 +161,18 @@ static void free_node(struct s4d_node *node)
     free(node->nic);
     free(node->rank_to_device);
     free(node->layout.source);
+    node->link = NULL;
+    node->nic = NULL;
+    node->rank_to_device = NULL;
+    node->layout.source = NULL;
+    node->devices = node->switches = node->n_links = node->n_nics = 0;
+}
+
+void s4d_parameters_clear(struct s4d_fabric *fabric)
+{
+    for (int i = 0; i < fabric->n_parameters; i++)
+        free(fabric->parameter[i].value.source);
+    fabric->n_parameters = 0;
 }
 
 void s4d_machine_free(struct s4d_machine *m)
@@ -170,9 +182,8 @@ void s4d_machine_free(struct s4d_machine *m)
             free(s4d_field_quantity(m, f)[i].source);
     }
     free_device(&m->device);
-    free_node(&m->node);
-    for (int i = 0; i < m->fabric.n_parameters; i++)
-        free(m->fabric.parameter[i].value.source);
+    s4d_node_clear(&m->node);
+    s4d_parameters_clear(&m->fabric);
     free(m->fabric.parameter);
     free(m->fabric.file);
     free(m->fabric.hosts);

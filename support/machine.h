@@ -229,6 +229,9 @@ int s4d_machine_parse(struct s4d_machine *m, const char *file, const char *text,
 /* One override more, without a new hash. 0, or -1 (exit 64). */
 int s4d_machine_override(struct s4d_machine *m, const char *setting, struct s4d_error *err);
 void s4d_machine_free(struct s4d_machine *m);
+/* Links, NICs and map are freed and there are none; quantities stay. */
+void s4d_node_clear(struct s4d_node *node);
+void s4d_parameters_clear(struct s4d_fabric *fabric);
 
 /* Every resolved value with its tag and source, one a line. */
 void s4d_machine_print(const struct s4d_machine *m, FILE *out);

@@ -85,7 +85,7 @@ bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field 
     return strncmp(field->section, "library", 7) != 0 || s4d_library_has_constants(&m->library);
 }
 
-static bool ends_with(const char *text, const char *end)
+bool s4d_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), e = strlen(end);
     return n >= e && strcmp(text + n - e, end) == 0;
@@ -93,7 +93,8 @@ static bool ends_with(const char *text, const char *end)
 
 bool s4d_key_has_no_unit(const char *key)
 {
-    return !ends_with(key, "_Bps") && !ends_with(key, "_bytes") && !ends_with(key, "_s");
+    return !s4d_ends_with(key, "_Bps") && !s4d_ends_with(key, "_bytes") &&
+           !s4d_ends_with(key, "_s");
 }
 
 int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err)
@@ -102,13 +103,13 @@ int s4d_parse_quantity(const char *key, const char *text, double *value, struct 
         *value = INFINITY;
         return 0;
     }
-    if (ends_with(key, "_Bps"))
+    if (s4d_ends_with(key, "_Bps"))
         return s4d_parse_bandwidth(text, value, err);
-    if (ends_with(key, "flops_per_s"))
+    if (s4d_ends_with(key, "flops_per_s"))
         return s4d_parse_flops(text, value, err);
-    if (ends_with(key, "_bytes"))
+    if (s4d_ends_with(key, "_bytes"))
         return s4d_parse_bytes(text, value, err);
-    if (ends_with(key, "_s"))
+    if (s4d_ends_with(key, "_s"))
         return s4d_parse_time(text, value, err);
     return s4d_parse_number(text, 0, 1e18, value, err);
 }

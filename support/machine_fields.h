@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quantities of a machine as one table: reader, writer, overrides and one-line machines all
- * walk it, so a new constant is a field of support/machine.h and a row. Private to
- * support/machine*.c. */
+ * walk it, so a new constant is a field of support/machine.h and a row. Private to what makes
+ * machines in support. */
 #ifndef S4D_SUPPORT_MACHINE_FIELDS_H
 #define S4D_SUPPORT_MACHINE_FIELDS_H
 
@@ -26,6 +26,7 @@ bool s4d_library_has_constants(const struct s4d_library *l);
 /* Whether the field is used by this machine: library constants only where there is a library. */
 bool s4d_field_used(const struct s4d_machine *m, const struct s4d_machine_field *field);
 
+bool s4d_ends_with(const char *text, const char *end);
 /* Parses text in the unit of key's suffix; "unlimited" is INFINITY. 0, or -1 (exit 65). */
 int s4d_parse_quantity(const char *key, const char *text, double *value, struct s4d_error *err);
 /* Whether a key's suffix is no unit: a plain number, as "nodes_per_group". */

@@ -34,16 +34,10 @@ static const struct unit units[] = {
     {"_s", "ns", 1e-9},
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), e = strlen(end);
-    return n >= e && strcmp(text + n - e, end) == 0;
-}
-
 static const char *suffix_of(const char *key)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (ends_with(key, units[i].suffix))
+        if (s4d_ends_with(key, units[i].suffix))
             return units[i].suffix;
     }
     return NULL;

@@ -95,13 +95,6 @@ static int set_parameter(struct s4d_fabric *f, const char *key, const char *text
     return 1;
 }
 
-static void drop_parameters(struct s4d_fabric *f)
-{
-    for (int i = 0; i < f->n_parameters; i++)
-        free(f->parameter[i].value.source);
-    f->n_parameters = 0;
-}
-
 int s4d_machine_override_topology(struct s4d_machine *m, const char *setting, struct s4d_error *err)
 {
     static const char key[] = "fabric.topology=";
@@ -112,7 +105,7 @@ int s4d_machine_override_topology(struct s4d_machine *m, const char *setting, st
         return s4d_fail(err, S4D_EXIT_USAGE, "--set fabric.topology",
                         "expected the name of a topology, found %s", s4d_quote(name).text);
     if (strcmp(name, m->fabric.topology) != 0)
-        drop_parameters(&m->fabric);
+        s4d_parameters_clear(&m->fabric);
     snprintf(m->fabric.topology, sizeof m->fabric.topology, "%s", name);
     m->fabric.line = S4D_LINE_SET;
     return 1;

@@ -210,28 +210,13 @@ static void take_ranks(struct building *b)
     b->node->rank_to_device = map;
 }
 
-static void free_node(struct s4d_node *node)
-{
-    for (int i = 0; i < node->n_links; i++)
-        free(node->link[i].brick_bandwidth_Bps.source);
-    free(node->link);
-    free(node->nic);
-    free(node->rank_to_device);
-    free(node->layout.source);
-    node->link = NULL;
-    node->nic = NULL;
-    node->rank_to_device = NULL;
-    node->layout.source = NULL;
-    node->n_links = node->n_nics = node->switches = 0;
-}
-
 int s4d_nccl_build(struct s4d_machine *m, struct s4d_nccl_reading *r)
 {
     if (r->n_gpus == 0)
         return s4d_fail(r->err, S4D_EXIT_DATA, r->file, "no GPU in this topology");
     struct building *b = s4d_calloc(1, sizeof *b);
     char *source = s4d_asprintf("%s, by NCCL's table (src/graph/topo.h)", r->file);
-    free_node(&m->node);
+    s4d_node_clear(&m->node);
     b->r = r;
     b->node = &m->node;
     b->node->devices = r->n_gpus;
