@@ -42,7 +42,8 @@ static double link_Bps(const struct s4d_machine *m)
 static int whole(const struct s4d_machine *m, double uplinks, const char *key, int *n,
                  struct s4d_error *err)
 {
-    *n = (int)lround(uplinks);
+    enum { MOST = 1 << 26 };
+    *n = (int)lround(fmin(uplinks, MOST));
     if (*n >= 1 && fabs(uplinks - *n) < 1e-9 * uplinks)
         return 0;
     s4d_fail(err, S4D_EXIT_DATA, m->name,
@@ -74,15 +75,15 @@ static int create(struct s4d_cluster *c, struct s4d_error *err)
     if (t.single && (whole(m, up_Bps / link_Bps(m), "oversubscription", &t.up, err) ||
                      whole(m, three ? pod / over : 1, "pod_oversubscription", &t.up2, err)))
         return -1;
-    int per_leaf = t.single ? t.up : 1, per_pod = t.single ? t.up * t.up2 : 1;
-    if (s4d_cluster_room(c, 2 * ((int64_t)leaves * per_leaf + (int64_t)pods * per_pod), err))
+    int64_t per_leaf = t.single ? t.up : 1, per_pod = t.single ? (int64_t)t.up * t.up2 : 1;
+    if (s4d_cluster_room(c, 2 * (leaves * per_leaf + pods * per_pod), err))
         return -1;
     t.first_leaf = c->n_links;
     for (int i = 0; i < leaves * per_leaf; i++)
-        add_pair(c, up_Bps / per_leaf, "leaf-out", "leaf-in");
+        add_pair(c, up_Bps / (double)per_leaf, "leaf-out", "leaf-in");
     t.first_pod = c->n_links;
     for (int i = 0; i < pods * per_pod; i++)
-        add_pair(c, pod * up_Bps / over / per_pod, "pod-out", "pod-in");
+        add_pair(c, pod * up_Bps / over / (double)per_pod, "pod-out", "pod-in");
     c->fabric_state = s4d_malloc(sizeof t);
     *(struct fat_tree *)c->fabric_state = t;
     return 0;

@@ -323,6 +323,29 @@ static void ring(void **state)
     close_scene(&s);
 }
 
+/* 4 groups of 2 switches of 2 nodes each; a switch's 3 links to its group are one of 30 GB/s each
+ * way, a group's 6 global links one of 60. All to all: a switch sends from 2 nodes to the 14 that
+ * are not its own, a group from 4 to 12. */
+static void dragonfly_adaptive(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s, 16, 1,
+               "dragonfly,groups=4,nodes_per_group=4,switches_per_group=2,switches_per_node=1,"
+               "local_links_per_switch=3,global_links_per_group=6,link_bandwidth_Bps=10GB/s");
+    assert_way(&s, 0, 1, "");
+    assert_way(&s, 0, 2, "group0.switch0.out group0.switch1.in");
+    assert_way(&s, 1, 11, "group0.switch0.out group0.out group2.in group2.switch1.in");
+    assert_true(s.c.links[link_named(&s, "group1.switch1.out")].capacity_Bps == 30e9);
+    assert_true(s.c.links[link_named(&s, "group3.in")].capacity_Bps == 60e9);
+    all_to_all(&s);
+    assert_loads(&s, "switch-out", 8, 2 * 14);
+    assert_loads(&s, "switch-in", 8, 2 * 14);
+    assert_loads(&s, "group-out", 4, 4 * 12);
+    assert_loads(&s, "group-in", 4, 4 * 12);
+    close_scene(&s);
+}
+
 #define MINIMAL                                                                                    \
     "dragonfly,groups=4,nodes_per_group=4,switches_per_group=4,switches_per_node=1,"               \
     "local_links_per_switch=3,global_links_per_group=6,link_bandwidth_Bps=10GB/s,routing=minimal"
@@ -398,6 +421,12 @@ static void refused(void **state)
         {"fat-tree,nics_per_leaf=8,levels=4", "fabric.levels", "from 2 to 3"},
         {"fat-tree,nics_per_leaf=8,levels=3", "synthetic", "leaves_per_pod: missing"},
         {"fat-tree,nics_per_leaf=8,oversubscription=3,routing=d-mod-k", "synthetic", "2.66667"},
+        /* 655 uplinks of a leaf to as many switches, each with 65500 to the core: 2^32 and more. */
+        {"fat-tree,levels=3,nics_per_leaf=65500,leaves_per_pod=655,pod_oversubscription=0.01,"
+         "routing=d-mod-k",
+         "synthetic", "the most that can be simulated"},
+        {"fat-tree,nics_per_leaf=65536,routing=d-mod-k,link_bandwidth_Bps=1B/s", "synthetic",
+         "6.5536e+13 uplinks"},
         {"rail-optimised,nodes_per_unit=4,units=3", "fabric.nodes", "make room for 12"},
         {"rail-optimised,nodes_per_unit=4,rails=3", "fabric.rails", "unknown key"},
         {"torus,size_x=4,size_y=3,link_bandwidth_Bps=1GB/s", "fabric.nodes", "make room for 12"},
@@ -464,6 +493,7 @@ int main(void)
         cmocka_unit_test(torus),
         cmocka_unit_test(mesh),
         cmocka_unit_test(ring),
+        cmocka_unit_test(dragonfly_adaptive),
         cmocka_unit_test(dragonfly_minimal),
         cmocka_unit_test(examples),
         cmocka_unit_test(refused),

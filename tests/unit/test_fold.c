@@ -155,6 +155,17 @@ static void with_every_asymmetry(void **state)
     }
 }
 
+/* A link that groups share and none fills alone, not the first of its kind: its capacity is all
+ * that tells it apart. */
+static void with_a_slower_shared_link(void **state)
+{
+    (void)state;
+    static const char grid[] = "2x2x4x4";
+    struct folding plain = simulated(&fabrics[1], grid, NULL, NULL),
+                   slower = simulated(&fabrics[1], grid, "links.leaf2.out=0.6", NULL);
+    assert_true(slower.end_s > plain.end_s);
+}
+
 /* Rates hold for all ranks and groups alike: no more classes than without. */
 static void with_rates(void **state)
 {
@@ -208,9 +219,13 @@ static void on_512_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_a_single_switch), cmocka_unit_test(on_a_dragonfly),
-        cmocka_unit_test(on_perlmutter),      cmocka_unit_test(with_every_asymmetry),
-        cmocka_unit_test(with_rates),         cmocka_unit_test(on_uneven_sizes),
+        cmocka_unit_test(on_a_single_switch),
+        cmocka_unit_test(on_a_dragonfly),
+        cmocka_unit_test(on_perlmutter),
+        cmocka_unit_test(with_every_asymmetry),
+        cmocka_unit_test(with_a_slower_shared_link),
+        cmocka_unit_test(with_rates),
+        cmocka_unit_test(on_uneven_sizes),
         cmocka_unit_test(on_512_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

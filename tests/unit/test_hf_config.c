@@ -93,6 +93,31 @@ static void gpt2(void **state)
     s4d_workload_free(&a);
 }
 
+/* LlamaConfig() and MistralConfig() of huggingface/transformers, where nothing is said. */
+static void defaults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int kv_heads, ffn, seq_length;
+    } types[] = {{"{\"model_type\": \"llama\"}", 32, 11008, 2048},
+                 {"{\"model_type\": \"mistral\", \"sliding_window\": null}", 8, 14336, 131072}};
+    for (int i = 0; i < 2; i++) {
+        struct s4d_workload w = good(types[i].text);
+        const struct s4d_model *m = &w.model;
+        assert_int_equal(m->num_layers, 32);
+        assert_int_equal(m->hidden_size, 4096);
+        assert_int_equal(m->num_attention_heads, 32);
+        assert_int_equal(m->num_key_value_heads, types[i].kv_heads);
+        assert_int_equal(m->ffn_hidden_size, types[i].ffn);
+        assert_int_equal(m->vocab_size, 32000);
+        assert_int_equal(m->seq_length, types[i].seq_length);
+        assert_true(m->norm_epsilon == 1e-6 && m->init_std == 0.02 && m->rope_theta == 10000);
+        assert_true(!m->tie_word_embeddings);
+        s4d_workload_free(&w);
+    }
+}
+
 static const char llama3[] =
     "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false,\n"
     "\"attention_dropout\": 0.0, \"bos_token_id\": 128000, \"eos_token_id\": 128001,\n"
@@ -218,8 +243,8 @@ static void loaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpt2),      cmocka_unit_test(llama),  cmocka_unit_test(mistral),
-        cmocka_unit_test(bad_files), cmocka_unit_test(loaded),
+        cmocka_unit_test(gpt2),    cmocka_unit_test(defaults),  cmocka_unit_test(llama),
+        cmocka_unit_test(mistral), cmocka_unit_test(bad_files), cmocka_unit_test(loaded),
     };
     return cmocka_run_group_tests_name("hf_config", tests, NULL, NULL);
 }

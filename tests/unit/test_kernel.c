@@ -207,6 +207,12 @@ static void test_gemm_table(void **state)
     op.c.gemm.m = 2000;
     double between = s4d_kernel_time_s(&k, &one_tensor, &op);
     assert_true(fabs(between - (1e-6 + 4e9 / 20e12)) < 1e-15);
+    /* m 1500, 0.585 from the first row and 1.415 from the second: the nearer weighs more. */
+    op.c.gemm.m = 1500;
+    double near = 1 / pow(log2(1.5), 2), far = 1 / pow(log2(4 / 1.5), 2);
+    double rate = 10e12 * pow(4, far / (near + far)); /* 12.2 TFLOP/s */
+    between = s4d_kernel_time_s(&k, &one_tensor, &op);
+    assert_true(fabs(between - (1e-6 + 3e9 / rate)) < 1e-15);
     op.c.gemm.transpose_b = false;
     op.c.gemm.transpose_a = true;
     op.c.gemm.m = 8000; /* one row: its rate everywhere */

@@ -109,6 +109,19 @@ static int read_line(const char *line, struct config *c, struct s4d_texts *posit
     return rc;
 }
 
+/* The ends of a size's range are in it. */
+static void ends_of_a_range(void **state)
+{
+    (void)state;
+    struct config c = {.recompute = 2};
+    struct s4d_error err;
+    assert_int_equal(read_line("-b 4", &c, NULL, &err), 0);
+    assert_int_equal(c.inner.first, 4);
+    assert_int_equal(read_line("-b 1G", &c, NULL, &err), 0);
+    assert_int_equal(c.inner.first, 1 << 30);
+    s4d_options_free(groups, &c);
+}
+
 static void command_line(void **state)
 {
     (void)state;
@@ -316,7 +329,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(command_line), cmocka_unit_test(command_line_errors),
         cmocka_unit_test(help),         cmocka_unit_test(yaml),
-        cmocka_unit_test(yaml_errors),  cmocka_unit_test(nearest),
+        cmocka_unit_test(yaml_errors),  cmocka_unit_test(ends_of_a_range),
+        cmocka_unit_test(nearest),
     };
     return cmocka_run_group_tests_name("option", tests, NULL, NULL);
 }

@@ -125,6 +125,15 @@ static void test_resolve(void **state)
     assert_true(s.options.loss_scaling);
     assert_int_equal(s.options.gradient_type, S4D_F16);
 
+    for (int scaling = 0; scaling < 3; scaling++) /* auto, off, on */
+        for (int f16 = 0; f16 < 2; f16++) {
+            s = valid();
+            s.loss_scaling = scaling;
+            s.options.precision = f16 ? S4D_F16 : S4D_BF16;
+            assert_int_equal(s4d_schedule_options_resolve(&s, 6, &g, &automatic, &err), 0);
+            assert_int_equal(s.options.loss_scaling, scaling == 2 || (scaling == 0 && f16));
+        }
+
     s = valid(), s.grid.given = false, refuse(s, "--grid");
     s = valid(), s.grid.grid.size[S4D_Z] = 2, refuse(s, "--grid");
     s = valid(), s.options.global_batch = 0, refuse(s, "--global-batch");

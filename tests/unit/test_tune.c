@@ -145,6 +145,43 @@ static void test_published_terms(void **state)
     tear_down(&c);
 }
 
+/* A weight that is kept is gathered once: forward in the first micro-batch, and in full sight there
+ * where nothing overlaps. With both layers kept, what an iteration saves is what the gathers' term
+ * does. */
+static void test_cached_layers(void **state)
+{
+    (void)state;
+    struct case_ c;
+    set_up(&c, LINE, "gpt-tiny", 2, 8);
+    c.space.options.overlap = (struct s4d_overlap){.oar = false};
+    c.space.options.recompute = S4D_RECOMPUTE_NONE;
+    for (int b = 1; b <= 4; b *= 2) { /* 4, 2 and 1 micro-batches */
+        c.space.options.cached_layers = 0;
+        struct s4d_estimate none = estimate(&c, s4d_grid_make(1, 1, 2, 1), b, false);
+        c.space.options.cached_layers = 2;
+        struct s4d_estimate all = estimate(&c, s4d_grid_make(1, 1, 2, 1), b, false);
+        double saved_s = none.term_s[S4D_TERM_GATHER_Z] - all.term_s[S4D_TERM_GATHER_Z];
+        assert_true(saved_s > 0);
+        near(none.total_s - all.total_s, saved_s, 1e-9);
+    }
+    tear_down(&c);
+}
+
+/* Collectives over z that all hide behind computing slow it while they run: at 3/4 of its rate they
+ * take a quarter of their time from it. */
+static void test_computing_beside(void **state)
+{
+    (void)state;
+    struct case_ c;
+    set_up(&c, LINE, "gpt-tiny", 2, 1024);
+    struct s4d_estimate alone = estimate(&c, s4d_grid_make(1, 1, 2, 1), 512, false);
+    c.machine.device.rate_beside_across_nodes.value = 0.75;
+    struct s4d_estimate beside = estimate(&c, s4d_grid_make(1, 1, 2, 1), 512, false);
+    near(beside.total_s - alone.total_s,
+         0.25 * (alone.term_s[S4D_TERM_GATHER_Z] + alone.term_s[S4D_TERM_SCATTER_Z]), 1e-6);
+    tear_down(&c);
+}
+
 /* 1 GiB gathered over 8: 7/8 of 1024 MiB at 59.52 MiB/ms and 8 * 0.009 ms; with two inner ranks the
  * network is shared by two; four in a node at 225; groups that straddle nodes have no bandwidth. */
 static void test_published_tables(void **state)
@@ -163,6 +200,20 @@ static void test_published_tables(void **state)
     g = s4d_grid_make(1, 4, 1, 1);
     near(s4d_published_time_s(m, &g, S4D_Y, S4D_OP_ALL_REDUCE, GiB, 1),
          1e-3 * 2 * (768 / 225.0 + 0.036), 1e-12);
+    const struct s4d_published_machine *frontier = s4d_published_machine_find("frontier");
+    g = s4d_grid_make(1, 1, 16, 1); /* two nodes, nothing inside */
+    near(s4d_published_time_s(frontier, &g, S4D_Z, S4D_OP_ALL_GATHER, GiB, 1),
+         1e-3 * (960 / 109.98 + 16 * 0.039), 1e-12);
+    near(s4d_published_time_s(frontier, &g, S4D_Z, S4D_OP_REDUCE_SCATTER, GiB, 1),
+         1e-3 * (960 / 127.79 + 16 * 0.0298), 1e-12);
+    static const double in_node[][3] = {{1, 2, 129}, {1, 4, 52}, {1, 8, 135},
+                                        {2, 2, 50},  {2, 4, 72}, {4, 2, 36}};
+    for (int i = 0; i < 6; i++) {
+        g = s4d_grid_make(1, (int)in_node[i][0], (int)in_node[i][1], 1);
+        near(s4d_published_time_s(frontier, &g, S4D_Z, S4D_OP_ALL_GATHER, GiB, 1),
+             1e-3 * (1024 * (1 - 1 / in_node[i][1]) / in_node[i][2] + in_node[i][1] * 0.039),
+             1e-12);
+    }
     g = s4d_grid_make(1, 3, 2, 1);
     assert_true(isnan(s4d_published_time_s(m, &g, S4D_Z, S4D_OP_ALL_GATHER, GiB, 1)));
     assert_true(s4d_published_time_s(m, &g, S4D_X, S4D_OP_ALL_REDUCE, GiB, 1) == 0);
@@ -364,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_computing),        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_shards),           cmocka_unit_test(test_published_terms),
+        cmocka_unit_test(test_cached_layers),    cmocka_unit_test(test_computing_beside),
         cmocka_unit_test(test_published_tables), cmocka_unit_test(test_ranking),
         cmocka_unit_test(test_largest_batch),    cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_scenario),         cmocka_unit_test(test_best_twenty),
