@@ -17,7 +17,7 @@ static const char synthetic[] = "synthetic:";
 static char *folder(void)
 {
     const char *other = getenv("SCALE4D_MACHINES");
-    return other ? s4d_strdup(other) : s4d_asprintf("%s/sim/machines", s4d_data_folder());
+    return other && *other ? s4d_strdup(other) : s4d_asprintf("%s/sim/machines", s4d_data_folder());
 }
 
 int s4d_machine_names(char ***names)

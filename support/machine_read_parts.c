@@ -34,6 +34,12 @@ static int read_pair(struct s4d_node *node, const struct s4d_yaml_node *pair, in
         return -1;
     if (link.a == link.b)
         return s4d_yaml_fail(pair, err, "expected two different devices, found %d twice", link.a);
+    for (int i = node->n_links - 1; i >= 0 && node->link[i].kind == kind; i--) {
+        const struct s4d_node_link *l = &node->link[i];
+        if ((l->a == link.a && l->b == link.b) || (l->a == link.b && l->b == link.a))
+            return s4d_yaml_fail(pair, err, "[%d, %d] is given twice: bricks says how many", link.a,
+                                 link.b);
+    }
     node->link = s4d_realloc(node->link, ((size_t)node->n_links + 1) * sizeof *node->link);
     s4d_quantity_set(&link.brick_bandwidth_Bps, bandwidth->value, bandwidth->tag,
                      bandwidth->source);
@@ -159,6 +165,9 @@ static int read_efficiency_rows(struct s4d_efficiency_table *t, const struct s4d
         s4d_read_child(group, "size_bytes", S4D_YAML_SEQUENCE, &x, err) ||
         s4d_read_child(group, "efficiency", S4D_YAML_SEQUENCE, &y, err))
         return -1;
+    if (row.ranks_per_node > row.ranks)
+        return s4d_yaml_fail(group, err, "expected at most %d ranks_per_node, found %d", row.ranks,
+                             row.ranks_per_node);
     if (x->n != y->n || x->n < 2)
         return s4d_yaml_fail(
             group, err, "expected as many sizes as efficiencies, at least two; found %d and %d",

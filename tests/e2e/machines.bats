@@ -32,6 +32,7 @@ load lib
 @test "machines: SCALE4D_MACHINES is another folder; a file needs no folder" {
     cp sim/machines/perlmutter.yaml "$dir/mine.yaml"
     SCALE4D_MACHINES=$dir "$s4d" machines mine | head -n 1 | grep -q '^# mine: '
+    SCALE4D_MACHINES='' "$s4d" machines perlmutter | head -n 1 | grep -q '^# perlmutter: '
     "$s4d" machines "$dir/mine.yaml" | head -n 1 | grep -q '^# mine: '
     refuses 65 "unknown machine 'mine'" -- machines mine
 }

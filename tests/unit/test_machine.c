@@ -124,6 +124,8 @@ static void test_refused(void **state)
         {"rank_to_device: [1, 0]", "rank_to_device: [1, 1]", "small.yaml:20", "twice"},
         {"rank_to_device: [1, 0]", "rank_to_device: [1]", "small.yaml:20", "2 devices"},
         {"pairs: [[0, 1]]", "pairs: [[0, 0]]", "small.yaml:22", "different"},
+        {"pairs: [[0, 1]]", "pairs: [[0, 1], [1, 0]]", "small.yaml:22", "given twice"},
+        {"ranks_per_node: 2", "ranks_per_node: 5", "small.yaml:56", "at most 4"},
         {"bricks: 3", "bricks: 0", "small.yaml:22", "[1, 1024]"},
         {"value: 25 GB/s, tag: read, source: a } }", "value: 0 GB/s, tag: read, source: a } }",
          "small.yaml:22", "more than 0"},
