@@ -23,13 +23,7 @@ struct config {
 };
 
 static const struct s4d_option options[] = {
-    {.name = "night",
-     .argument = "DATE",
-     .type = S4D_OPT_PARSE,
-     .parse = s4d_track_parse_night,
-     .format = s4d_track_format_night,
-     .offset = offsetof(struct own, night),
-     .help = "which night: YYYY-MM-DD, or today (UTC)"},
+    S4D_TRACK_NIGHT_OPTION(offsetof(struct own, night), "which night: YYYY-MM-DD, or today (UTC)"),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct own, json),

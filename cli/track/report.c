@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/track/cause.h"
+#include "cli/track/judge.h"
 #include "cli/track/track.h"
 #include "plots/page/report.h"
 #include "support/file.h"
@@ -15,10 +16,10 @@
 
 struct config {
     char *store;
+    struct s4d_verdict_options judge;
     struct own {
-        int night;
-        char *references, *output;
-        int window, nights, sections;
+        char *output;
+        int nights, sections;
     } own;
     struct s4d_cause_options causes;
 };
@@ -30,25 +31,6 @@ static const struct s4d_option options[] = {
      .type = S4D_OPT_TEXT,
      .offset = FIELD(output),
      .help = "the page, one file of HTML; default standard output"},
-    {.name = "night",
-     .argument = "DATE",
-     .type = S4D_OPT_PARSE,
-     .parse = s4d_track_parse_night,
-     .format = s4d_track_format_night,
-     .offset = FIELD(night),
-     .help = "which night is judged: YYYY-MM-DD, or today (UTC)"},
-    {.name = "references",
-     .argument = "FILE",
-     .type = S4D_OPT_TEXT,
-     .offset = FIELD(references),
-     .help = "as of track verdict; what they allow is in the pictures"},
-    {.name = "window",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .min = 4,
-     .max = S4D_NIGHTS_MAX,
-     .offset = FIELD(window),
-     .help = "as of track verdict: nights that are looked back on for changes"},
     {.name = "nights",
      .argument = "N",
      .type = S4D_OPT_INT,
@@ -68,6 +50,7 @@ static const struct s4d_option options[] = {
 static const struct s4d_option_group groups[] = {
     {.title = "Store", .options = s4d_track_store_option},
     {.title = "Report", .options = options, .offset = offsetof(struct config, own)},
+    {.title = "Verdict", .options = s4d_judge_table, .offset = offsetof(struct config, judge)},
     {.title = "Causes", .options = s4d_cause_table, .offset = offsetof(struct config, causes)},
     {.options = NULL}};
 
@@ -87,7 +70,8 @@ static int write_report(const struct own *own, struct s4d_store *store,
     struct s4d_references references = {0};
     struct s4d_report_options report = {
         .nights = own->nights, .sections = own->sections, .references = &references};
-    int rc = own->references ? s4d_references_read(&references, own->references, err) : 0;
+    const char *file = verdict->options.references;
+    int rc = file ? s4d_references_read(&references, file, err) : 0;
     if (rc == 0 && own->output)
         rc = write_file(own->output, store, verdict, &report, err);
     else if (rc == 0)
@@ -98,19 +82,15 @@ static int write_report(const struct own *own, struct s4d_store *store,
 
 static int make(const struct config *config, struct s4d_error *err)
 {
-    struct s4d_verdict_options judged = s4d_verdict_defaults();
     struct s4d_store *store = NULL;
     struct s4d_verdict verdict;
-    judged.night = config->own.night;
-    judged.window = config->own.window;
-    judged.references = config->own.references;
     if (config->own.output && s4d_file_writable(config->own.output, err))
         return -1;
     if (s4d_store_open(&store, config->store, S4D_STORE_READ, err))
         return -1;
-    int rc = s4d_verdict_of(&verdict, store, &judged, err);
+    int rc = s4d_verdict_of(&verdict, store, &config->judge, err);
     if (rc == 0) {
-        s4d_track_warn_future(judged.night, verdict.night);
+        s4d_track_warn_future(config->judge.night, verdict.night);
         rc = s4d_causes_find(&verdict, store, &config->causes, err);
         if (rc == 0)
             rc = write_report(&config->own, store, &verdict, err);
@@ -122,13 +102,10 @@ static int make(const struct config *config, struct s4d_error *err)
 
 static int run(int argc, char **argv)
 {
-    struct s4d_verdict_options judged = s4d_verdict_defaults();
     struct s4d_report_options report = s4d_report_defaults();
-    struct config config = {.causes = s4d_cause_defaults(),
-                            .own = {.night = judged.night,
-                                    .window = judged.window,
-                                    .nights = report.nights,
-                                    .sections = report.sections}};
+    struct config config = {.judge = s4d_verdict_defaults(),
+                            .causes = s4d_cause_defaults(),
+                            .own = {.nights = report.nights, .sections = report.sections}};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Writes the morning's page: the verdict, a table of all series, and "

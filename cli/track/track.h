@@ -30,6 +30,13 @@ int s4d_track_series(const struct s4d_series_list *list, const char *text, int *
 int s4d_track_parse_night(const char *text, void *field, struct s4d_error *err);
 /* The same option's default, for --help. */
 void s4d_track_format_night(const void *field, char *text, int size);
+/* The option, of a struct's int. */
+#define S4D_TRACK_NIGHT_OPTION(at, words)                                                          \
+    {                                                                                              \
+        .name = "night", .argument = "DATE", .type = S4D_OPT_PARSE,                                \
+        .parse = s4d_track_parse_night, .format = s4d_track_format_night, .offset = (at),          \
+        .help = words                                                                              \
+    }
 /* Says so where the night that was judged is the store's last, and of the future: a record with a
  * wrong date would hide all nights until then. */
 void s4d_track_warn_future(int asked, int judged);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/track/cause.h"
+#include "cli/track/judge.h"
 #include "cli/track/track.h"
 #include "plots/format/format.h"
 #include "plots/format/verdict.h"
@@ -12,11 +13,10 @@
 
 struct config {
     char *store;
+    struct s4d_verdict_options judge;
     struct own {
-        int night;
-        char *references, *output;
-        int window, retired, permutations, seed, format;
-        double p, magnitude, deviation;
+        char *output;
+        int format;
         bool missing_fails, json;
     } own;
     struct s4d_cause_options causes;
@@ -24,68 +24,6 @@ struct config {
 
 #define FIELD(name) offsetof(struct own, name)
 static const struct s4d_option options[] = {
-    {.name = "night",
-     .argument = "DATE",
-     .type = S4D_OPT_PARSE,
-     .parse = s4d_track_parse_night,
-     .format = s4d_track_format_night,
-     .offset = FIELD(night),
-     .help = "which night is judged: YYYY-MM-DD, or today (UTC); one without records is an error"},
-    {.name = "references",
-     .argument = "FILE",
-     .type = S4D_OPT_TEXT,
-     .offset = FIELD(references),
-     .help = "YAML: values with signed fractions by host class; plots/TRACK.md shows it"},
-    {.name = "window",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .min = 4,
-     .max = S4D_NIGHTS_MAX,
-     .offset = FIELD(window),
-     .help = "nights that are looked back on for changes"},
-    {.name = "min-change",
-     .argument = "PART",
-     .type = S4D_OPT_NUMBER,
-     .min = 0,
-     .max = 1,
-     .offset = FIELD(magnitude),
-     .help = "least change that counts, a part of the level: 0.01 is 1 %; where a metric's own is "
-             "larger, that"},
-    {.name = "max-p",
-     .argument = "P",
-     .type = S4D_OPT_NUMBER,
-     .min = 0,
-     .max = 1,
-     .offset = FIELD(p),
-     .help = "most of the random orders of the nights that may have as good a split"},
-    {.name = "min-deviation",
-     .argument = "N",
-     .type = S4D_OPT_NUMBER,
-     .min = 0,
-     .max = 1000,
-     .offset = FIELD(deviation),
-     .help = "least change that counts, in its standard errors"},
-    {.name = "permutations",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .min = 19,
-     .max = 1000000,
-     .offset = FIELD(permutations),
-     .help = "random orders that are tried"},
-    {.name = "seed",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .min = 0,
-     .max = 1000000000,
-     .offset = FIELD(seed),
-     .help = "of the random orders: the same seed, the same verdict"},
-    {.name = "retired",
-     .argument = "DAYS",
-     .type = S4D_OPT_INT,
-     .min = 1,
-     .max = 36500,
-     .offset = FIELD(retired),
-     .help = "a series that has not run for so long is not missed any more"},
     {.name = "missing-fails",
      .type = S4D_OPT_FLAG,
      .offset = FIELD(missing_fails),
@@ -109,23 +47,10 @@ static const struct s4d_option options[] = {
 };
 static const struct s4d_option_group groups[] = {
     {.title = "Store", .options = s4d_track_store_option},
-    {.title = "Verdict", .options = options, .offset = offsetof(struct config, own)},
+    {.title = "Verdict", .options = s4d_judge_table, .offset = offsetof(struct config, judge)},
+    {.title = "What is printed", .options = options, .offset = offsetof(struct config, own)},
     {.title = "Causes", .options = s4d_cause_table, .offset = offsetof(struct config, causes)},
     {.options = NULL}};
-
-static struct s4d_verdict_options chosen(const struct own *own)
-{
-    return (struct s4d_verdict_options){.night = own->night,
-                                        .window = own->window,
-                                        .retired = own->retired,
-                                        .references = own->references,
-                                        .missing_fails = own->missing_fails,
-                                        .change = {.permutations = own->permutations,
-                                                   .p_max = own->p,
-                                                   .magnitude = own->magnitude,
-                                                   .deviation = own->deviation,
-                                                   .seed = (uint64_t)own->seed}};
-}
 
 static int print(const struct s4d_verdict *v, const struct config *config, int argc, char **argv,
                  struct s4d_error *err)
@@ -150,7 +75,8 @@ static int print_format(const struct s4d_verdict *v, struct s4d_store *store, co
 {
     struct s4d_references references = {0};
     struct s4d_outcomes outcomes = {0};
-    int rc = own->references ? s4d_references_read(&references, own->references, err) : 0;
+    const char *file = v->options.references;
+    int rc = file ? s4d_references_read(&references, file, err) : 0;
     if (rc == 0)
         rc = s4d_outcomes_of_verdict(&outcomes, v, store, &references, err);
     if (rc == 0)
@@ -163,9 +89,10 @@ static int print_format(const struct s4d_verdict *v, struct s4d_store *store, co
 /* 0; 1: it fails; -1 with *err. */
 static int judge(const struct config *config, int argc, char **argv, struct s4d_error *err)
 {
-    struct s4d_verdict_options options = chosen(&config->own);
+    struct s4d_verdict_options options = config->judge;
     struct s4d_store *store = NULL;
     struct s4d_verdict v;
+    options.missing_fails = config->own.missing_fails;
     if (s4d_store_open(&store, config->store, S4D_STORE_READ, err))
         return -1;
     int rc = s4d_verdict_of(&v, store, &options, err);
@@ -186,17 +113,8 @@ static int judge(const struct config *config, int argc, char **argv, struct s4d_
 
 static int run(int argc, char **argv)
 {
-    struct s4d_verdict_options defaults = s4d_verdict_defaults();
-    struct config config = {.causes = s4d_cause_defaults(),
-                            .own = {.night = defaults.night,
-                                    .format = -1,
-                                    .window = defaults.window,
-                                    .retired = defaults.retired,
-                                    .permutations = defaults.change.permutations,
-                                    .seed = (int)defaults.change.seed,
-                                    .p = defaults.change.p_max,
-                                    .magnitude = defaults.change.magnitude,
-                                    .deviation = defaults.change.deviation}};
+    struct config config = {
+        .judge = s4d_verdict_defaults(), .causes = s4d_cause_defaults(), .own = {.format = -1}};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Says what a night's records show: what changed since when, by how "

@@ -175,7 +175,7 @@ static double significance(const struct search *s, int from, int n, int *at)
     double q = best_split(&nights, at);
     if (!(q > 1e-12 * nights.total / n))
         return 1; /* all the same, but for rounding */
-    uint64_t state = s4d_mix(o->seed + s4d_mix((uint64_t)from << 32 | (uint64_t)n));
+    uint64_t state = s4d_mix((uint64_t)o->seed + s4d_mix((uint64_t)from << 32 | (uint64_t)n));
     double as_good = 1, most = o->p_max * (o->permutations + 1), least = q * (1 - 1e-9);
     for (int i = 1; i <= o->permutations; i++) {
         int elsewhere;

@@ -42,7 +42,7 @@ struct s4d_change_options {
     double p_max;
     double magnitude; /* least part of the level before, 0.01: 1 % */
     double deviation; /* least multiple of the change's standard error */
-    uint64_t seed;
+    int seed;         /* of the random orders, not below 0 */
 };
 /* 999, 0.025, 0.01, 4, 1: chosen on seeds that no report uses; tests/bench/change.c measures them.
  */

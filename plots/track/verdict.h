@@ -81,11 +81,11 @@ struct s4d_series_standing {
 };
 
 struct s4d_verdict_options {
-    int night;              /* S4D_LAST_NIGHT: the last of the store */
-    int window;             /* nights that are looked back on: 60 */
-    int retired;            /* days after which a series that no longer runs is not missed: 14 */
-    bool missing_fails;     /* a series that is missing fails the verdict, too */
-    const char *references; /* a file, or NULL */
+    int night;          /* S4D_LAST_NIGHT: the last of the store */
+    int window;         /* nights that are looked back on: 60 */
+    int retired;        /* days after which a series that no longer runs is not missed: 14 */
+    bool missing_fails; /* a series that is missing fails the verdict, too */
+    char *references;   /* a file, or NULL; borrowed */
     struct s4d_change_options change;
 };
 struct s4d_verdict_options s4d_verdict_defaults(void);

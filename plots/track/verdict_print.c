@@ -202,10 +202,10 @@ void s4d_verdict_print(const struct s4d_verdict *v, FILE *out)
 {
     const struct s4d_change_options *o = &v->options.change;
     fprintf(out,
-            "# changes: the last %d nights, p <= %g of %d orders (seed %llu), at least %g %% and "
+            "# changes: the last %d nights, p <= %g of %d orders (seed %d), at least %g %% and "
             "%g standard errors, two nights\n",
-            v->options.window, o->p_max, o->permutations, (unsigned long long)o->seed,
-            100 * o->magnitude, o->deviation);
+            v->options.window, o->p_max, o->permutations, o->seed, 100 * o->magnitude,
+            o->deviation);
     for (int i = 0; i < v->n; i++) {
         const struct s4d_finding *f = &v->v[i];
         const char *cause = s4d_finding_cause(f);

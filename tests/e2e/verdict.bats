@@ -150,6 +150,9 @@ for line in sys.stdin:
     grep -q '<h1>2 regressions</h1>' "$dir/r.html"
     [ "$(grep -c '^<ul class="findings">' "$dir/r.html")" -eq 2 ]
     [ "$(grep -c '^<li class="worse">' "$dir/r.html")" -eq 4 ]
+    # The page judges by what the verdict is told.
+    "$s4d" track report --store "$dir/store" --output "$dir/r.html" --min-change 0.5
+    grep -q '<h1>Nothing changed</h1>' "$dir/r.html"
     run "$s4d" track list --store "$dir/store"
     [[ $output == *" TFLOP/s  rates a x4 n "* ]] # not the first stream's bandwidth
 }
