@@ -34,7 +34,8 @@ static int add_file(struct s4d_outcomes *outcomes, const char *file, struct s4d_
     struct s4d_lines lines;
     int rc = s4d_lines_open(&lines, file, S4D_FILE_MAX, err), got = 0;
     while (rc == 0 && (got = s4d_lines_next(&lines, err)) > 0)
-        rc = s4d_outcomes_add(outcomes, lines.line, lines.n, lines.where, err);
+        if (!s4d_lines_blank(&lines))
+            rc = s4d_outcomes_add(outcomes, lines.line, lines.n, lines.where, err);
     s4d_lines_close(&lines);
     return rc ? rc : got;
 }

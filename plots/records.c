@@ -28,6 +28,8 @@ static int read_lines(struct s4d_records *records, const char *file, bool whole,
     while (rc == 0 && (got = s4d_lines_next(&lines, err)) != 0) {
         if (!whole && !lines.ended && lines.line[0] == '{')
             break; /* being written when a run ended */
+        if (got > 0 && s4d_lines_blank(&lines))
+            continue;
         json_t *record =
             got > 0 ? json_loadb(lines.line, lines.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
         if (json_is_object(record)) {

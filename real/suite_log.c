@@ -61,7 +61,7 @@ static int read_records(struct s4d_suite_log *log, struct s4d_error *err)
             rc = end_line(log, &lines, err);
         else if (got < 0)
             rc = -1;
-        else if (lines.line[strspn(lines.line, " \t\r")])
+        else if (!s4d_lines_blank(&lines))
             rc = read_line(log, &lines, err);
     }
     s4d_lines_close(&lines);

@@ -80,6 +80,11 @@ int s4d_lines_next(struct s4d_lines *lines, struct s4d_error *err)
     return 1;
 }
 
+bool s4d_lines_blank(const struct s4d_lines *lines)
+{
+    return strspn(lines->line, " \t\r") == lines->n;
+}
+
 void s4d_lines_close(struct s4d_lines *lines)
 {
     if (lines->own)

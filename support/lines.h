@@ -39,6 +39,8 @@ void s4d_lines_of(struct s4d_lines *lines, FILE *in, const char *name, size_t mo
  * (it is there, and the next call goes on behind it); or, and then `broken` is set and no line is
  * there, it is longer than `most` or the file cannot be read. */
 int s4d_lines_next(struct s4d_lines *lines, struct s4d_error *err);
+/* Whether this line has nothing but spaces. */
+bool s4d_lines_blank(const struct s4d_lines *lines);
 void s4d_lines_close(struct s4d_lines *lines);
 
 #endif

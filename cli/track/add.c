@@ -71,7 +71,7 @@ static int add_lines(struct adding *a, struct s4d_lines *lines, struct s4d_error
             return -1;
         if (got < 0)
             wrong(a, err);
-        else if (lines->line[strspn(lines->line, " \t\r")])
+        else if (!s4d_lines_blank(lines))
             rc = add_line(a, lines, err);
         if (rc == 0 && lines->number % BATCH == 0 && (rc = s4d_store_commit(a->store, err)) == 0)
             rc = s4d_store_begin(a->store, err);

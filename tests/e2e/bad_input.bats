@@ -331,7 +331,7 @@ END
 @test "lines of records: CRLF, zero bytes, a folder, standard input, the same to every reader" {
     export SCALE4D_STORE=$dir/store
     "$s4d" simulate --machine "$one_line" --workload gpt-tiny --gpus 4 --grid 2x2x1x1 --global-batch 4 --json > "$dir/r"
-    sed 's/$/\r/' "$dir/r" > "$dir/crlf"
+    { sed 's/$/\r/' "$dir/r"; printf '\r\n \n'; } > "$dir/crlf" # and lines without anything
     "$s4d" compare "$dir/r" "$dir/crlf" | grep -q '1 compared'
     "$s4d" compare - "$dir/crlf" < "$dir/r" | grep -q '1 compared'
     [ "$("$s4d" convert "$dir/crlf" --to summary)" = "$("$s4d" convert "$dir/r" --to summary)" ]

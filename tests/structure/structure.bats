@@ -96,6 +96,12 @@ may() {
     done
 }
 
+# fgets: of /proc, and of what the program itself has said.
+@test "lines of files are read by support/lines.c alone" {
+    ! grep -nE '\bgetline\(|\bgetdelim\(|getc_unlocked' $(files '*.c' '*.h' '*.cpp' | grep -vE '^(tests/|support/lines\.c)')
+    run grep -lE '\bfgets\(' $(files '*.c' '*.h' '*.cpp' | grep -v '^tests/')
+    [ "$(sort <<< "$output" | tr '\n' ' ')" = "cli/run/train_setup.c real/host_class.c sim/platform.c " ]
+}
 @test "every header compiles alone, as C11 without warnings" {
     flags="-I. -D_GNU_SOURCE -Wall -Wextra -Werror $(pkg-config --cflags jansson yaml-0.1 cmocka)"
     bad=
