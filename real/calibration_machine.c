@@ -14,7 +14,8 @@ static enum s4d_op_class class_of(enum s4d_op_kind kind)
     return s4d_op_kinds[kind].op_class;
 }
 
-/* Seconds of the op without the launch; never nothing. */
+/* Seconds of the op without the launch; never nothing: where an op is hardly more than its launch a
+ * twentieth is assumed, so that no rate is infinite. */
 static double work_s(const struct s4d_calibration *c, const struct s4d_calibrated_op *op)
 {
     double t_s = op->probed.t.median;
@@ -279,7 +280,7 @@ static void find_wires(const struct s4d_calibration *c, struct wires *in, struct
     *in = *across = (struct wires){0};
     for (int i = 0; i < c->n_collectives; i++)
         look_at(c->collective[i].ranks <= node_ranks(c) ? in : across, &c->collective[i]);
-    if (in->Bps == 0) /* one rank a node, or one rank: no link of a node is used */
+    if (in->Bps == 0) /* one rank a node, or one rank: no link of a node is used; assumed: 1 GB/s */
         in->Bps = across->Bps > 0 ? across->Bps : 1e9;
 }
 

@@ -10,7 +10,8 @@
 #include "support/statistics.h"
 
 /* A sample lasts about sample_s, the rate is that of the median of SAMPLES. A product, a copy or a
- * sum is made larger until one takes long_s, so that launching it does not matter. */
+ * sum is made larger until one takes long_s, so that launching it does not matter. All of these are
+ * assumed: 2 ms are hundreds of launches, and a whole check stays below a minute. */
 static const double sample_s = 0.02, long_s = 2e-3;
 enum {
     SAMPLES = 5,

@@ -12,10 +12,14 @@
 #include "real/peers.h"
 #include "real/probed.h"
 
-/* Beyond so much memory, no cache holds anything of what was used before. */
-#define S4D_PROBE_REACH  (512 << 20)
+/* Beyond so much memory, no cache holds anything of what was used before: ten times the H100's 50
+ * MB (NVIDIA's white paper), and above the last level of most processors (assumed). */
+#define S4D_PROBE_REACH (512 << 20)
+/* Assumed: copies of a program are smaller, and a node has that for each of its ranks. */
 #define S4D_PROBE_PINNED (64 << 20)
 
+/* What commands ask for is assumed: samples that last many times what a clock tells apart, and all
+ * of a program's ops within minutes. */
 struct s4d_probe_options {
     int samples;        /* of each op, at most; never less than 3 */
     double sample_s;    /* the least a sample should last */

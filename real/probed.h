@@ -7,7 +7,8 @@
 
 #include "support/statistics.h"
 
-/* A median of samples that vary by more is too noisy to use. */
+/* A median of samples that vary by more is too noisy to use: assumed, as compare and verdict look
+ * for changes of a few per cent. */
 #define S4D_PROBE_NOISY 0.10
 
 /* The same on every rank, of the attempt with the least median: what else a machine does only ever

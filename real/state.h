@@ -16,6 +16,7 @@ int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *dev
                             const struct s4d_param *param, const double *shard,
                             struct s4d_error *err);
 
+/* As PyTorch's GradScaler begins (its init_scale). */
 enum { S4D_LOSS_SCALE_START = 1 << 16 };
 
 /* All weights from the seed alone (schedule/initial.h), the learning rate, and the first loss scale

@@ -15,6 +15,7 @@
 #include "support/memory.h"
 #include "support/replace.h"
 
+/* Bytes of a record: assumed, of 100,000 iterations with all their samples. */
 enum { MOST_LINE = 64 << 20 };
 
 static int cannot(const char *file, struct s4d_error *err)

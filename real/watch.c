@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Assumed: soon enough for a person, and nothing for the processor. */
 enum { LOOKS_PER_S = 5 };
 
 static struct s4d_watch watch;

@@ -10,8 +10,10 @@
 #include "real/mpi/world.h"
 #include "schedule/schedule_options.h"
 
-#define S4D_LARGEST_COPY (16 << 20) /* bytes */
-#define S4D_BESIDE_BYTES (1 << 20)  /* of the all-reduce beside which products are timed */
+/* Bytes of the largest copy, and of the all-reduce beside which products are timed: assumed, long
+ * enough for a bus's full rate, and for several products. */
+#define S4D_LARGEST_COPY (16 << 20)
+#define S4D_BESIDE_BYTES (1 << 20)
 
 enum {
     S4D_PART_GEMM = 1,

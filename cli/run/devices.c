@@ -143,7 +143,7 @@ void s4d_devices_warn(const json_t *before, const json_t *after)
                errors = growth(device, then, "ecc_uncorrected");
         char words[256];
         s4d_device_words(before, (int)i, words, sizeof words);
-        if (heat_s >= 0.01)
+        if (heat_s >= 0.01) /* assumed: less changes no iteration that anybody sees */
             s4d_warn("%s was held back by its temperature for %.2f s of the run", words, heat_s);
         if (held_back_now(then)[0])
             s4d_warn("%s is held back at the end of the run: %s", words, held_back_now(then));

@@ -14,6 +14,9 @@
 #include "support/record.h"
 #include "support/units.h"
 
+/* What is slow, unless an option says: all assumed. GPUs of one kind differ by their chips and
+ * temperatures, by a few per cent as a rule; 5 below their median stands out. A machine file is of
+ * another program and day, and gets twice that. What is slow once of ATTEMPTS only is disturbed. */
 enum { ATTEMPTS = 3 };
 static const double tolerance_percent = 10;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a rank waits for others: options of every command that runs on devices. */
+/* How long a rank waits for others: options of every command that runs on devices. Each command's
+ * default of --timeout is assumed: many times what its longest op takes. */
 #ifndef S4D_CLI_RUN_WAITING_H
 #define S4D_CLI_RUN_WAITING_H
 

@@ -12,10 +12,11 @@
 enum { GAVE_UP = 4717, WHO_IS_THERE = 4718, HERE = 4719, MOST_SETTLED = 2 * S4D_STREAMS + 1 };
 
 /* Jobs of 10,000 GPUs start within half a minute where nothing is wrong (MegaScale, arXiv
- * 2402.15627, section 3.5; secondary); so much for few, and more for many. */
+ * 2402.15627, section 3.5; secondary). So much for few and more for many is assumed: what takes
+ * longer has more often stuck than it is slow. */
 static const double least_limit_s = 20, limit_per_rank_s = 0.02;
-/* Ranks that answer look for questions every millisecond. Rank 0 asks first; it ends the job, if it
- * is not the one that is missing. */
+/* Assumed, too: ranks that answer look for questions every millisecond. Rank 0 asks first; it ends
+ * the job, if it is not the one that is missing. */
 static const double answer_s = 1.5, most_turns_s = 3;
 
 static int arrived(const struct s4d_cuda *c, int tag, int *from)

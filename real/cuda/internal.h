@@ -58,6 +58,7 @@ struct s4d_cuda_at {
     int iteration;
 };
 
+/* Of a host's name; of reports at a time: assumed, more than iterations are in flight. */
 enum { S4D_CUDA_HOST = 64, S4D_CUDA_SLOTS = 1024 };
 /* How far the host runs ahead: ops of a stream; and launches, of which one op may have thousands,
  * in two portions. What a stream's queue in the driver does not hold (about 1024; NVIDIA documents

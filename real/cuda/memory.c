@@ -4,6 +4,7 @@
 
 #include "real/cuda/internal.h"
 
+/* Assumed: large enough for a bus's full rate, little of the node's pinned memory. */
 enum { STAGE_BYTES = 8 << 20 };
 
 static int clear(struct s4d_cuda *c, void *memory, size_t bytes, struct s4d_error *err)

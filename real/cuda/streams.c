@@ -10,6 +10,7 @@
 
 /* CUDA's elapsed times are floats of milliseconds: exact to half a microsecond up to this. */
 static const double rebase_s = 4;
+/* Assumed: a fraction of a short op, so that ends are seen soon; NCCL's errors need no hurry. */
 static const double poll_period_s = 50e-6, nccl_period_s = 0.1;
 
 double s4d_cuda_now_s(const struct s4d_cuda *c)

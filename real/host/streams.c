@@ -160,7 +160,7 @@ static int poll(struct s4d_host *h, const struct s4d_host_item *waiting, bool *m
 }
 
 /* MPI_Test is no free question (with more ranks than cores it gives the core away), so computing is
- * not interrupted more often than this. */
+ * not interrupted more often than this. Assumed: a tenth of a panel (gemm.inc). */
 static const double poll_period_s = 50e-6;
 
 /* A kernel cannot return an error: the next op does. */

@@ -54,6 +54,9 @@ struct s4d_cuda_kernel {
     bool flattened; /* operands of consecutive rows are one row to it */
 };
 
+/* WIDE: 16-bit elements of a 16-byte access. TILE: a warp's threads, one a bank of shared memory
+ * (CUDA C++ programming guide). PARTS, MOST_PARTS: of a sum over all elements; assumed, enough for
+ * every multiprocessor of a chip (132 on H100). */
 enum { S4D_CUDA_WIDE = 8, S4D_CUDA_TILE = 32, S4D_CUDA_PARTS = 128, S4D_CUDA_MOST_PARTS = 1024 };
 
 /* By file. */
