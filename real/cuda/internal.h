@@ -126,7 +126,7 @@ struct s4d_cuda {
 };
 
 /* reserve.c: bytes that NCCL, for so many communicators, and the driver will take after the arena;
- * or what SCALE4D_GPU_RESERVE says. 0, or -1 (exit 64, 69). */
+ * or what SCALE4D_GPU_RESERVE says. 0, or -1 (exit 64). */
 int s4d_cuda_reserve(const struct s4d_cuda *c, double *bytes, int *communicators,
                      struct s4d_error *err);
 

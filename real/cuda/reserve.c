@@ -20,14 +20,13 @@ static const double driver_bytes = 0.5e9;
 
 /* NCCL connects at the first collective since 2.22 (src/init.cc, NCCL_RUNTIME_CONNECT: read);
  * before, when the communicator forms, and what is free now is without it. */
-static int connects_late(bool *late, struct s4d_error *err)
+static bool connects_late(void)
 {
     const char *set = getenv("NCCL_RUNTIME_CONNECT");
     int version = 0;
-    if (S4D_NCCL(err, NULL, ncclGetVersion, &version))
-        return -1;
-    *late = version >= NCCL_VERSION(2, 22, 0) && !(set && atoi(set) == 0);
-    return 0;
+    if (S4D_NCCL(NULL, NULL, ncclGetVersion, &version)) /* not known: more is kept, not less */
+        version = NCCL_VERSION(2, 22, 0);
+    return version >= NCCL_VERSION(2, 22, 0) && !(set && atoi(set) == 0);
 }
 
 static double buffers_grown(void)
@@ -43,11 +42,9 @@ int s4d_cuda_reserve(const struct s4d_cuda *c, double *bytes, int *communicators
                      struct s4d_error *err)
 {
     const char *set = getenv("SCALE4D_GPU_RESERVE");
-    bool late = false;
+    bool late = connects_late();
     *communicators = 0;
     *bytes = driver_bytes;
-    if (connects_late(&late, err))
-        return -1;
     for (int stream = 0; stream < S4D_STREAMS && late; stream++) {
         int members = s4d_group_size(&c->program->grid, s4d_streams[stream].axes);
         if (!c->streams[stream].comm || members < 2)
