@@ -180,6 +180,8 @@ failed:
     s4d_fail(err, S4D_EXIT_DATA, file, "cannot read: %s", strerror(errno));
     if (f)
         fclose(f);
+    else if (fd >= 0)
+        close(fd);
     return -1;
 }
 

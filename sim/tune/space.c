@@ -13,34 +13,6 @@
 #include "support/progress.h"
 #include "support/units.h" /* for: s4d_format_bytes */
 
-static bool any(const struct s4d_grid *g)
-{
-    return g->size[S4D_X] > 0;
-}
-
-static bool is_sharded(const struct s4d_grid *g)
-{
-    return g->size[S4D_X] == 1 && g->size[S4D_Y] == 1;
-}
-
-static bool is_fsdp(const struct s4d_grid *g)
-{
-    return is_sharded(g) && g->size[S4D_DATA] == 1;
-}
-
-static bool is_megatron(const struct s4d_grid *g)
-{
-    return g->size[S4D_Y] == 1 && g->size[S4D_Z] == 1;
-}
-
-const struct s4d_strategy s4d_strategies[] = {
-    {"4d", "every grid", any},
-    {"fsdp", "weights sharded over all GPUs: z alone (FSDP, ZeRO-3)", is_fsdp},
-    {"hsdp", "weights sharded over z, copies over data (hybrid sharding)", is_sharded},
-    {"megatron-tp", "tensor parallelism over x, copies over data (Megatron-LM)", is_megatron},
-    {NULL, NULL, NULL},
-};
-
 struct s4d_options s4d_choice_options(const struct s4d_space *s, const struct s4d_choice *c)
 {
     struct s4d_options o = s->options;
@@ -226,12 +198,19 @@ static void consider_grid(struct ranker *k, const struct s4d_grid *grid)
 
 /* --- all grids ------------------------------------------------------------------------------ */
 
-static int divisors_of(int n, int *list)
+enum { MOST_DIVISORS = 1600 }; /* of an int: those of 2095133040 */
+
+/* Ascending; returns how many. */
+static int divisors_of(int n, int list[MOST_DIVISORS])
 {
-    int count = 0;
-    for (int d = 1; d <= n; d++)
+    int small = 0;
+    for (int d = 1; d <= n / d; d++)
         if (n % d == 0)
-            list[count++] = d;
+            list[small++] = d;
+    int count = small;
+    for (int i = small - 1; i >= 0; i--)
+        if (list[i] != n / list[i])
+            list[count++] = n / list[i];
     return count;
 }
 
@@ -285,12 +264,11 @@ static bool divides_somehow(const struct s4d_space *space, int gpus)
 {
     struct s4d_space s = *space;
     s.gpus = gpus;
-    for (int x = 1; x <= gpus; x++)
-        for (int y = 1; gpus % x == 0 && y <= gpus / x; y++)
-            for (int z = 1; gpus / x % y == 0 && z <= gpus / x / y; z++) {
-                if (gpus / x / y % z)
-                    continue;
-                struct s4d_grid g = grid_of(&s, x, y, z);
+    int x[MOST_DIVISORS], y[MOST_DIVISORS], z[MOST_DIVISORS], n = divisors_of(gpus, x);
+    for (int i = 0; i < n; i++)
+        for (int j = 0, m = divisors_of(gpus / x[i], y); j < m; j++)
+            for (int k = 0, l = divisors_of(gpus / x[i] / y[j], z); k < l; k++) {
+                struct s4d_grid g = grid_of(&s, x[i], y[j], z[k]);
                 if (s.strategy->allows(&g) &&
                     s4d_divides(&s.workload->model, &g, &s.options, NULL) == 0)
                     return true;
@@ -374,8 +352,7 @@ int s4d_space_rank(const struct s4d_space *s, struct s4d_ranking *r, struct s4d_
     if (!k.estimator.wires)
         return -1;
     k.footprints = s4d_footprints_create(&s->workload->model);
-    int *divisor = s4d_malloc((size_t)s->gpus * sizeof *divisor);
-    int n = divisors_of(s->gpus, divisor);
+    int divisor[MOST_DIVISORS], n = divisors_of(s->gpus, divisor);
     for (int i = 0; i < n; i++) {
         s4d_progress("ranking", i, n);
         for (int j = 0; j < n; j++)
@@ -383,7 +360,6 @@ int s4d_space_rank(const struct s4d_space *s, struct s4d_ranking *r, struct s4d_
                 consider_part(&k, divisor[i], divisor[j], divisor, n);
     }
     s4d_progress_end();
-    free(divisor);
     free(k.common);
     s4d_footprints_free(k.footprints);
     s4d_wires_free(k.estimator.wires);

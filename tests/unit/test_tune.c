@@ -19,6 +19,8 @@
     "synthetic:topology=single-switch,nodes=64,devices_per_node=1,nic=50GB/s,latency=500ns,"       \
     "peak=1TFLOP/s"
 
+#define MANY "synthetic:topology=single-switch,nodes=1048576,nic=50GB/s,latency=500ns,peak=1TFLOP/s"
+
 struct case_ {
     struct s4d_machine machine;
     struct s4d_workload workload;
@@ -344,6 +346,12 @@ static void test_nothing(void **state)
     assert_string_equal(err.where, "--gpus");
     assert_non_null(strstr(err.text, "31 GPUs"));
     assert_string_equal(err.hint, "nearest numbers of GPUs that have a grid: 16, 32");
+    s4d_ranking_free(&r);
+    tear_down(&c);
+    /* 2^20 GPUs less 1: 7 sequences leave no number near it, which is known at once. */
+    set_up(&c, MANY, "gpt-tiny", 1048575, 7);
+    assert_int_equal(s4d_space_rank(&c.space, &r, &err), -1);
+    assert_string_equal(err.hint, "no number of GPUs near it has a grid: change --global-batch");
     s4d_ranking_free(&r);
     tear_down(&c);
     set_up(&c, "perlmutter", "gpt-640b", 8, 32);
