@@ -59,14 +59,16 @@ void s4d_train_own_times(struct s4d_train *t, double *samples_s, struct s4d_trai
 }
 
 /* An iteration begins when the last rank has ended the one before. What this rank, which was faster
- * then, waited until that moment is taken off its waiting, so that the parts sum to the iteration.
- */
+ * then, waited until that moment is taken off its waiting, and what it computed before off
+ * computing, so that the parts sum to the iteration. */
 static void start_with_the_last(struct s4d_account_iteration *a, double surplus_s)
 {
     double waited_s = a->issue_s;
     for (int s = 0; s < S4D_STREAMS; s++)
         waited_s += s == S4D_STREAM_COMPUTE ? 0 : a->exposed_s[s];
     double kept = waited_s > surplus_s ? 1 - surplus_s / waited_s : 0;
+    if (surplus_s > waited_s)
+        a->exposed_s[S4D_STREAM_COMPUTE] -= surplus_s - waited_s;
     a->issue_s *= kept;
     for (int s = 0; s < S4D_STREAMS; s++)
         a->exposed_s[s] *= s == S4D_STREAM_COMPUTE ? 1 : kept;

@@ -145,7 +145,7 @@ workload_with() { # SED-EXPRESSION: a copy of gpt-tiny, changed
     for ((n = 0; n < size; n += 7)); do
         head -c "$n" workloads/gpt-tiny.yaml > "$dir/w.yaml"
         status=0
-        timeout 10 "$s4d" simulate --machine "$one_line" --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 \
+        timeout 60 "$s4d" simulate --machine "$one_line" --workload "$dir/w.yaml" --gpus 1 --grid 1x1x1x1 \
             --global-batch 4 > "$dir/out" 2>&1 || status=$?
         [ "$status" -eq 0 ] || [ "$status" -eq 65 ] || { echo "$n bytes: $status"; cat "$dir/out"; false; }
     done
@@ -209,10 +209,9 @@ machine_with() { # SED-EXPRESSION: a copy of perlmutter, changed
             echo "$c: &$c [*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p]"
         done
     } > "$dir/bomb.yaml"
-    SECONDS=0
+    ulimit -t 2 # seconds of a processor, however busy the machine is
     refuses 65 "bomb.yaml:1" -- machines "$dir/bomb.yaml"
     refuses 65 "bomb.yaml:1" -- workloads "$dir/bomb.yaml"
-    [ $SECONDS -le 5 ]
 }
 @test "a YAML nested without end, and one that is too large" {
     head -c 100000 /dev/zero | tr '\0' '[' > "$dir/deep.yaml"

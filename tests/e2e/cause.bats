@@ -265,7 +265,7 @@ for name in (sys.argv[1] + "/pipe", "pipe.json"):
 END
     "$s4d" track add --store "$dir/store" "$dir/nights.jsonl"
     cd "$dir"
-    run timeout 20 "$s4d" track verdict --store "$dir/store"
+    run timeout 120 "$s4d" track verdict --store "$dir/store"
     [ "$status" -eq 1 ]
     [ "$(grep -c "not simulated: unknown workload '.*pipe" <<< "$output")" -eq 2 ]
 }

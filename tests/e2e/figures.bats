@@ -84,7 +84,7 @@ tolerance_percent: 0.1
 global_batch: 4096
 points:
   - {workload: gpt-tiny, gpus: 4, grid: 1x1x4x1, global_batch: 4}
-  - {workload: gpt-40b, gpus: 4096, grid: auto}
+  - {workload: gpt-40b, gpus: 1024, grid: 4x4x8x8, micro_batch: 1, no_fold: true}
 series:
   - {name: overlap-all, title: "all", overlap: all}
 END
@@ -93,10 +93,7 @@ END
     pid=$!
     set +m
     records=$out/paper/small/records.jsonl
-    for ((i = 0; i < 100; i++)); do
-        [ "$(cat "$records" 2> /dev/null | wc -l)" -lt 1 ] || break
-        sleep 0.1
-    done
+    await_lines "$records" 1
     kill -INT -- "-$pid"
     status=0
     wait "$pid" || status=$?

@@ -45,5 +45,15 @@ refuses() {
     done
 }
 
+# until FILE has N lines, or 300 s have passed.
+await_lines() {
+    for _ in $(seq 3000); do
+        [ -f "$1" ] && [ "$(wc -l < "$1")" -ge "$2" ] && return
+        sleep 0.1
+    done
+    echo "$1 has not got $2 lines"
+    return 1
+}
+
 # simulate ARGUMENT...: a small run, where later options replace none of these.
 small=(simulate --machine "$one_line" --workload gpt-tiny --global-batch 16)

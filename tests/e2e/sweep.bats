@@ -112,15 +112,12 @@ for line in open(sys.argv[1]): print(json.loads(line)["experiment"]["name"])' "$
     cat > s.yaml <<END
 global_batch: 4096
 points:
-  - {name: long, machine: perlmutter, workload: gpt-40b, gpus: 4096, grid: auto}
+  - {name: long, machine: perlmutter, workload: gpt-40b, gpus: 1024, grid: 4x4x8x8, micro_batch: 1, no_fold: true}
   - {name: short, machine: "$one_line", workload: gpt-tiny, gpus: 4, grid: 1x1x4x1}
 END
     "$s4d" sweep s.yaml -j 2 > out 2> err &
     pid=$!
-    for ((i = 0; i < 100; i++)); do
-        [ "$(cat s.jsonl 2> /dev/null | wc -l)" -lt 1 ] || break
-        sleep 0.1
-    done
+    await_lines s.jsonl 1
     kill -KILL $(pgrep -P "$pid")
     status=0
     wait "$pid" || status=$?
@@ -135,16 +132,13 @@ END
 global_batch: 4096
 points:
   - {name: short, machine: "$one_line", workload: gpt-tiny, gpus: 4, grid: 1x1x4x1}
-  - {name: long, machine: perlmutter, workload: gpt-40b, gpus: 4096, grid: auto}
+  - {name: long, machine: perlmutter, workload: gpt-40b, gpus: 1024, grid: 4x4x8x8, micro_batch: 1, no_fold: true}
 END
     set -m # a process group of its own, as at a terminal
     "$s4d" sweep s.yaml -j 2 > out 2> err &
     pid=$!
     set +m
-    for ((i = 0; i < 100; i++)); do
-        [ "$(cat s.jsonl 2> /dev/null | wc -l)" -lt 1 ] || break
-        sleep 0.1
-    done
+    await_lines s.jsonl 1
     kill -INT -- "-$pid"
     status=0
     wait "$pid" || status=$?

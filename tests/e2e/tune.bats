@@ -102,15 +102,6 @@ field() {
         --global-batch 8 --simulate 1 --records /nowhere/r
 }
 
-# until FILE has N lines, or 60 s have passed.
-await_lines() {
-    for _ in $(seq 600); do
-        [ -f "$1" ] && [ "$(wc -l < "$1")" -ge "$2" ] && return
-        sleep 0.1
-    done
-    return 1
-}
-
 large=(--machine perlmutter --workload gpt-5b --gpus 128 --global-batch 512 --simulate 40 --variants 9)
 
 @test "tune: Ctrl-C leaves what is finished, and the next run goes on from there" {

@@ -16,7 +16,7 @@ teardown() {
 refused() {
     local status=0 text=$2 expected=$1
     shift 2
-    timeout 10 build/scale4d workloads "$@" > "$folder/out" 2> "$folder/said" || status=$?
+    timeout 60 build/scale4d workloads "$@" > "$folder/out" 2> "$folder/said" || status=$?
     cat "$folder/said"
     [ "$status" -eq "$expected" ] && [ ! -s "$folder/out" ] && grep -qF -- "$text" "$folder/said"
 }

@@ -106,13 +106,18 @@ END
 }
 
 @test "a kill in the middle of --save leaves the file that was there" {
-    echo old > "$dir/w.safetensors"
-    "$run4d" train --workload tests/bench/gpt-12x512.yaml --global-batch 4 --precision f32 \
-        --grid 1x1x1x1 --iterations 0 --save "$dir/w.safetensors" > "$dir/out" 2>&1 3>&- &
-    job=$!
-    for ((i = 0; i < 3000; i++)); do
-        [ -s "$dir/w.safetensors.partial" ] && break
-        sleep 0.01
+    # On a busy machine the file may be whole before one looks: stopped in its midst, it is not.
+    for ((try = 0; try < 20; try++)); do
+        echo old > "$dir/w.safetensors"
+        "$run4d" train --workload tests/bench/gpt-12x512.yaml --global-batch 4 --precision f32 \
+            --grid 1x1x1x1 --iterations 0 --save "$dir/w.safetensors" > "$dir/out" 2>&1 3>&- &
+        job=$!
+        until [ -s "$dir/w.safetensors.partial" ] || ! kill -0 "$job" 2> /dev/null; do sleep 0.01; done
+        kill -STOP "$job" 2> /dev/null || true
+        until [[ "$(ps -o stat= -p "$job")" != [RSD]* ]]; do sleep 0.01; done
+        [ ! -s "$dir/w.safetensors.partial" ] || break
+        kill -KILL "$job" 2> /dev/null || true
+        wait "$job" || true
     done
     kill -KILL "$job"
     status=0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the tests of scale4d-run share. BUILD and MPIRUN choose another build and its launcher,
-# LIMIT_S how long a command may take.
+# LIMIT_S how long a command may take, which is far longer than it takes on a busy machine.
 
 setup() {
     cd "$BATS_TEST_DIRNAME/../.."
@@ -23,7 +23,7 @@ ends() {
         shift
     done
     shift
-    timeout "${LIMIT_S:-60}" "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
+    timeout "${LIMIT_S:-300}" "$@" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
     if [ "$status" -ne "$want" ]; then
         echo "exit status $status, expected $want: $*"
         cat "$dir/err"
@@ -32,6 +32,14 @@ ends() {
     for text in "${texts[@]}"; do
         grep -qF -- "$text" "$dir/err" "$dir/out" || { echo "no '$text' in:"; cat "$dir/err"; return 1; }
     done
+}
+
+# nothing_for S: the job ended by --timeout S, which is looked at a few times a second; on a busy machine
+# the look may come later.
+nothing_for() {
+    local s
+    s=$(sed -nE 's/.*nothing has completed for ([0-9.]+) s \(--timeout\).*/\1/p' "$dir/err" | head -n 1)
+    [ -n "$s" ] && [ "${s%.*}" -ge "$1" ] || { cat "$dir/err"; return 1; }
 }
 
 field() {

@@ -171,8 +171,13 @@ END
   - {name: a}
   - {name: long, iterations: 1000000, time_limit: 700 ms}
   - {name: b, time_limit: 4000 s}'
-    ends 75 "the time limit has passed, after 0." -- \
+    ends 75 "the time limit has passed, after " -- \
         "$mpirun" -n 2 "$run4d" nightly "$dir/n.yaml" --output "$dir/o.jsonl"
+    # It is looked at a few times a second.
+    python3 -c "
+import re
+after = float(re.search(r'limit has passed, after ([0-9.]+) s', open('$dir/err').read())[1])
+assert 0.7 <= after < 30, after"
     # As if b had run for more than an hour before.
     python3 - "$dir/o.jsonl.running" <<'END'
 import json, sys
@@ -215,12 +220,31 @@ night() {
     OUT=$dir/night LAUNCH="$mpirun -n 2" real/launch/nightly.sh "$1" \
         > "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
     job=$!
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         ! grep -qs long "$dir/night"/*.running || break
         sleep 0.1
     done
-    [ "$i" -lt 300 ] || { cat "$dir/out" "$dir/err"; return 1; }
-    sleep 1 # into its iterations
+    [ "$i" -lt 1200 ] || { cat "$dir/out" "$dir/err"; return 1; }
+    # Its start takes a tenth of a second of a processor: one that has had more of it since iterates.
+    for i in 0 1; do
+        has_computed "$(rank_of_night $i)" || { cat "$dir/out" "$dir/err"; return 1; }
+    done
+}
+
+# has_computed PROCESS: for another second of a processor's time.
+has_computed() {
+    local began i
+    began=$(ticks_of "$1") || return
+    for ((i = 0; i < 1200; i++)); do
+        [ "$(ticks_of "$1")" -lt $((began + $(getconf CLK_TCK))) ] || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# User and system time: fields 14 and 15, and the second has no space in it here.
+ticks_of() {
+    awk '{ print $14 + $15 }' "/proc/$1/stat"
 }
 
 rank_of_night() {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# scale4d-run preflight, and train --preflight. This machine's ranks may well differ by more than a
-# few percent: slow is here what is slower than all else by far.
+# scale4d-run preflight, and train --preflight. On a busy machine one rank may be slower than another by
+# any factor: none is slow here beside the others.
 
 load lib
 
 run_double=${BUILD:-build}/tests/double/scale4d-run
-check=(preflight --precision f32 --slower 95)
+check=(preflight --precision f32 --slower 100)
 
 
 @test "preflight: every check of two ranks, and a verdict" {
@@ -26,7 +26,7 @@ check=(preflight --precision f32 --slower 95)
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert r["kind"] == "preflight" and r["ok"] and r["slow"] == [] and r["gpus"] == 2
-assert r["machine"] is None and r["precision"] == "f32" and r["slower"] == 0.95
+assert r["machine"] is None and r["precision"] == "f32" and r["slower"] == 1
 for c in r["checks"]:
     assert len(c["rates"]) == 2 and min(c["rates"]) == c["least"] > 0
     assert c["rates"][c["slowest_rank"]] == c["least"] and c["expected"] is None
@@ -80,6 +80,6 @@ PY
     S4D_DOUBLE_FAIL=product:3:1 ends 69 "scale4d: rank 1 (" -- "${two[@]}"
     S4D_DOUBLE_FAIL=cublasGemmStridedBatchedEx:5:1:hang ends 75 "(--timeout)" -- \
         "${two[@]}" --timeout 3s
-    S4D_DOUBLE_FAIL=join:1:1 ends 75 "nothing has completed for" "(--timeout)" -- \
+    S4D_DOUBLE_FAIL=join:1:1 ends 75 "nothing has completed for " " s (--timeout)" -- \
         "${two[@]}" --timeout 3s
 }

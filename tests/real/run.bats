@@ -203,8 +203,9 @@ starts() {
     "$mpirun" -n 4 "$run4d" "${tiny[@]}" --grid 2x1x2x1 --iterations 100000 "$@" \
         > "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
     job=$!
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         grep -q '^ *1 ' "$dir/out" && return
+        kill -0 "$job" || break
         sleep 0.1
     done
     cat "$dir/out" "$dir/err"
@@ -252,8 +253,8 @@ ended() {
     starts --timeout "5 s" # less than the start may take where other work is done
     kill -STOP "$(rank_1)"
     ended
-    grep -qE "nothing has completed for 5\.[0-9] s \(--timeout\); waiting in .*\(op [0-9]+, stream" \
-        "$dir/err" || { cat "$dir/err"; false; }
+    nothing_for 5
+    grep -qE " s \(--timeout\); waiting in .*\(op [0-9]+, stream" "$dir/err" || { cat "$dir/err"; false; }
 }
 
 @test "SIGTERM: the record of what was done" {
@@ -283,10 +284,12 @@ for i, line in enumerate(open(sys.argv[1]), 1):
     assert list(values) == keys, values
     v = [float(x) for x in values.values()]
     assert v[0] == 8 * i and v[4] == 8 and v[3] == 0.003 and 5 < v[5] < 7 and v[6] == 1 and v[8:] == [0, 0], values
-    # gpt-tiny, 8 sequences: the formula's FLOP on two ranks in that time.
-    flops = v[2] * 1e12 * 2 * v[1] / 1e3
-    assert i == 1 or abs(flops / before - 1) < 0.2, (flops, before)
-    before = flops
+    # 8 sequences of gpt-tiny on two ranks, as far as the digits say: 96 B s l h^2 (1 + s/6h + V/16lh) =
+    # 96 * 8 * 32 * 2 * 64^2 * (1 + 32/384 + 256/2048).
+    flop = 243269632
+    digit = 5e-5 if v[2] < 10 else 0.05
+    low, high = ((v[2] + s * digit) * 1e12 * 2 * (v[1] + s * 0.05) / 1e3 for s in (-1, 1))
+    assert low <= flop <= high, (low, flop, high)
 END
     ends 0 -- "$mpirun" -n 2 "$run4d" "${tiny[@]}" --grid 2x1x1x1 --iterations 3 --log-throughput --json
     [ "$(grep -c 'elapsed time per iteration' "$dir/err")" -eq 3 ]

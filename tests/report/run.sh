@@ -30,4 +30,4 @@ rm -f "$dir"/store*
 python3 tests/report/records.py 100 12 > "$dir/records.jsonl" &&
     build/scale4d track add --store "$dir/store" "$dir/records.jsonl" > "$dir/log" 2>&1 || fail "no store"
 build/scale4d track report --store "$dir/store" --output "$dir/report.html" > "$dir/log" 2>&1 || fail "no report"
-timeout 120 node "$dir/report.mjs" "$dir"
+timeout 600 node "$dir/report.mjs" "$dir"
