@@ -11,6 +11,7 @@
 
 #include "sim/collective/channels.h"
 #include "sim/collective/measure.h"
+#include "sim/collective/steps.h"
 #include "sim/isolate.h"
 #include "tests/lib/quad.h"
 
@@ -103,6 +104,24 @@ static void test_pairs(void **state)
     /* Two a node: one message stays, two of a quarter leave over the own NIC. */
     load_machine(&m, paired);
     assert_relative(measured_lone_s(&m, S4D_ALL_TO_ALL, 4, NULL, n), 0.5 * n / B + L, 1e-9);
+    s4d_machine_free(&m);
+}
+
+/* Steps of NCCL's Simple ring: 8.4 us, 3.4 a hop in the node and 14 between nodes, or what the
+ * network's own hop takes. */
+static void test_steps(void **state)
+{
+    (void)state;
+    struct s4d_machine m;
+    assert_int_equal(
+        s4d_machine_load(&m,
+                         "synthetic:topology=single-switch,nodes=4,devices_per_node=2,link=100GB/s,"
+                         "nic=25GB/s,latency=2us,peak=1TFLOP/s,library=nccl",
+                         NULL, 0, NULL),
+        0);
+    assert_true(fabs(s4d_steps_s(&m, 3, 2) - (8.4e-6 + 3 * 3.4e-6 + 2 * 14e-6)) < 1e-15);
+    m.library.net_simple_s.value = 5e-6;
+    assert_true(fabs(s4d_steps_s(&m, 3, 2) - (8.4e-6 + 3 * 3.4e-6 + 2 * 5e-6)) < 1e-15);
     s4d_machine_free(&m);
 }
 
@@ -292,11 +311,12 @@ static void test_nvls_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recursive),      cmocka_unit_test(test_hierarchical),
-        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_fold),           cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_frontier_rings), cmocka_unit_test(test_nvls),
-        cmocka_unit_test(test_nvls_refused),   cmocka_unit_test(test_nvls_chunks),
+        cmocka_unit_test(test_recursive),   cmocka_unit_test(test_hierarchical),
+        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_halves),      cmocka_unit_test(test_frontier_rings),
+        cmocka_unit_test(test_nvls),        cmocka_unit_test(test_nvls_refused),
+        cmocka_unit_test(test_nvls_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,11 @@ static void test_single_switch(void **state)
     double latency_s;
     names(&c, 0, 5, text, &latency_s);
     assert_true(latency_s == 500e-9);
+    m.node.latency_s.value = 100e-9; /* the node's own */
+    names(&c, 2, 3, text, &latency_s);
+    assert_true(latency_s == 100e-9);
+    names(&c, 1, 2, text, &latency_s);
+    assert_true(latency_s == 500e-9);
     assert_int_equal(s4d_device_of_rank(&c, 5), 5);
     s4d_cluster_destroy(&c);
     s4d_machine_free(&m);

@@ -96,8 +96,11 @@ static void test_bounds(void **state)
             assert_true((g == 0) == (wire_s == 0));
             assert_true(r.run.exposed_s[S4D_STREAM_COMPUTE] >= compute_s * (1 - 1e-9));
             near(parts_s, t_s, 1e-12);
-            if (g == 0) /* nothing to wait for, free kernels but gemm and attention */
+            if (g == 0) { /* nothing to wait for, free kernels but gemm and attention */
                 near(r.run.busy_s[S4D_STREAM_COMPUTE], t_s, 1e-9);
+                /* 8 times what test_tune.c counts of 4 sequences, without attention's squares */
+                assert_true(r.run.gemm_flops == 8 * (121634816.0 - 8388608));
+            }
             tear_down(&c);
         }
 }
@@ -248,6 +251,21 @@ static void test_memory_of_many_micro_batches(void **state)
     }
 }
 
+/* Message by message every rank is there, however the flows were folded; it takes nearly as long
+ * as they do. */
+static void test_stepwise(void **state)
+{
+    (void)state;
+    struct case_ c;
+    set_up(&c, LINE("50GB/s", "500ns", "1TFLOP/s"), "gpt-tiny", s4d_grid_make(2, 1, 2, 1), 8);
+    c.s.stepwise = 4;
+    struct s4d_result r = simulate(&c);
+    assert_true(r.gpu_classes < 4 && r.sent.messages > 0);
+    assert_int_equal(r.sent.most_passes, 4);
+    near(r.stepwise_time_s, r.run.iteration_time_s, 1e-2);
+    tear_down(&c);
+}
+
 /* micro_batch 0 takes the largest divisor that fits; a model that does not fit is refused with what
  * it needs, and the grid that is offered instead fits. */
 static void test_too_large(void **state)
@@ -343,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_folded_and_twice),
         cmocka_unit_test(test_memory_of_many_micro_batches),
+        cmocka_unit_test(test_stepwise),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_auto),

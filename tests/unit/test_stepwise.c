@@ -208,6 +208,7 @@ static void test_ring(void **state)
                 measure(lone(&m, S4D_OP_ALL_REDUCE, p, &s4d_ring), passes[i], n);
             assert_relative(r.time_s, 2 * part, 1e-9);
             assert_relative(r.sent.messages, 2.0 * p * (p - 1) * cut, 0);
+            assert_int_equal(r.sent.least_passes, cut);
             assert_int_equal(r.sent.most_passes, cut);
             r = measure(lone(&m, S4D_OP_REDUCE_SCATTER, p, &s4d_ring), passes[i], n);
             assert_relative(r.time_s, part, 1e-9);

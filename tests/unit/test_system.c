@@ -412,6 +412,24 @@ static void too_few_devices(void **state)
     destroy(&x);
 }
 
+static struct s4d_cost some_cost(const struct s4d_machine *m, const struct s4d_channels *ch,
+                                 enum s4d_op_kind op, double bytes)
+{
+    (void)m, (void)ch, (void)op;
+    return (struct s4d_cost){.latency_s = 4, .fill_s = 2, .volume_B = 3 * bytes, .efficiency = 0.8};
+}
+
+/* At half the rate of its stream a call alone takes twice as long, in all its parts. */
+static void costs_follow_the_rate(void **state)
+{
+    (void)state;
+    static const struct s4d_algorithm some = {.cost = some_cost};
+    struct s4d_group_class g = {.rate = 0.5};
+    g.by_algorithm[0].algorithm = &some;
+    struct s4d_cost c = s4d_group_cost(NULL, &g, g.by_algorithm, S4D_OP_ALL_REDUCE, 10);
+    assert_true(c.latency_s == 8 && c.fill_s == 4 && c.volume_B == 60 && c.efficiency == 0.4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_slow_device_makes_classes),
         cmocka_unit_test(same_numbers_every_time),
         cmocka_unit_test(too_few_devices),
+        cmocka_unit_test(costs_follow_the_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
