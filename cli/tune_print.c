@@ -38,7 +38,7 @@ json_t *s4d_tune_record(const struct s4d_tuning *t)
     json_t *all = json_array();
     for (int i = 0; i < t->n; i++)
         json_array_append_new(all, choice_record(&t->tuned[i]));
-    return json_pack(
+    json_t *record = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s}, s:i, s:i, s:s, s:{s:i, s:i, s:I, s:i}, s:o, s:o, "
         "s:o}",
         "kind", "tune", "model_version", s4d_model_version, "machine", "name", s->machine->name,
@@ -48,6 +48,10 @@ json_t *s4d_tune_record(const struct s4d_tuning *t)
         (json_int_t)r->configurations, "fit", r->n, "rank_correlation",
         isnan(correlation) ? json_null() : json_real(correlation), "best",
         t->best < 0 ? json_null() : choice_record(&t->tuned[t->best]), "configurations", all);
+    json_t *scenario = s4d_scenario_record(s->scenario);
+    if (scenario)
+        json_object_set_new(record, "scenario", scenario);
+    return record;
 }
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -62,6 +66,8 @@ static void print_head(const struct s4d_tuning *t, FILE *out)
             s->machine->name, s->machine->hash, s->workload->model.name, s->gpus,
             s->options.global_batch, s->strategy->name, r->grids, r->divide, r->configurations,
             r->n, r->ranking_s);
+    for (int i = 0; s->scenario && i < s->scenario->differences.n; i++)
+        fprintf(out, "# %s\n", s->scenario->differences.v[i].text);
     if (t->resumed > 0)
         fprintf(out, "# %d of %d were simulated before\n", t->resumed, t->n);
     fprintf(out, "%5s %-16s %6s %-10s %6s %11s %11s %6s %8s %9s\n", "rank", "grid", "micro-",

@@ -166,6 +166,8 @@ plain, slow = (json.load(open(f))["configurations"][0] for f in sys.argv[1:3])
 z = lambda c: int(c["grid"].split("x")[2])
 assert z(slow) < z(plain), (slow, plain)
 assert slow["estimate_s"] > plain["estimate_s"]
+assert json.load(open(sys.argv[2]))["scenario"]["differences"] == ["rates.z=0.1"]
+assert "scenario" not in json.load(open(sys.argv[1]))
 records = [json.loads(line) for line in open(sys.argv[3])]
 assert ["scenario" in r for r in records] == [False, True]
 END
@@ -174,6 +176,7 @@ END
         --recompute "$(field '["recompute"]' <<< "$c")" --cache-layers "$(field '["cache_layers"]' <<< "$c")" \
         --set rates.z=0.1 --json > "$dir/one"
     [ "$(field '["iteration_time_s"]' < "$dir/one")" = "$(field '["iteration_time_s"]' <<< "$c")" ]
+    tune "${job[@]}" --simulate 0 --set rates.z=0.1 | grep -qx '# rates.z=0.1'
     refuses 64 "a placement: a ranking by closed forms knows rates and devices" -- tune "${job[@]}" --placement random
     refuses 64 "links.n0.*=0.5" "no single link" -- tune "${job[@]}" --set 'links.n0.*=0.5'
 }
