@@ -11,12 +11,14 @@
 
 #include <cmocka.h>
 
+#include "schedule/build.h"
 #include "schedule/order.h"
 #include "support/memory.h"
 #include "tests/lib/handmade.h"
 #include "tests/lib/interpreter.h"
 #include "tests/lib/numbers.h"
 #include "tests/lib/reference.h"
+#include "workloads/workload.h"
 
 /* Of the definition in schedule/op.h, computed apart from it with arbitrary-precision integers. */
 static void test_hash(void **state)
@@ -82,6 +84,33 @@ static void test_by_hand(void **state)
     assert_int_equal(targets[2], -1);
 }
 
+/* A model's own k and h reach the op, each its place. */
+static void test_of_a_model(void **state)
+{
+    (void)state;
+    struct s4d_workload w;
+    struct s4d_program p;
+    struct s4d_error err;
+    struct s4d_grid one = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_options o = s4d_options_default();
+    o.global_batch = o.micro_batch = 1;
+    assert_int_equal(s4d_workload_load(&w, "gpt-tiny", &err), 0);
+    strcpy(w.model.head, "goldfish-cross-entropy");
+    w.model.goldfish_k = 4;
+    w.model.goldfish_h = 13;
+    assert_int_equal(s4d_build(&p, &w.model, &one, &o, &err), 0);
+    int found = 0;
+    for (int i = 0; i < p.n_ops; i++)
+        if (p.ops[i].kind == S4D_OP_GOLDFISH) {
+            assert_int_equal(p.ops[i].c.goldfish.k, 4);
+            assert_int_equal(p.ops[i].c.goldfish.context, 13);
+            found++;
+        }
+    assert_int_equal(found, 1);
+    s4d_program_free(&p);
+    s4d_workload_free(&w);
+}
+
 enum { ROWS = 40, S = 500, PASSAGE = 60 };
 
 /* About one in k, within five standard errors of a share 1/k of n; the first h - 1 targets have no
@@ -129,9 +158,8 @@ static void test_repeated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_hash),       cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_of_a_model), cmocka_unit_test(test_share),
         cmocka_unit_test(test_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

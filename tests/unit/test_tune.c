@@ -267,8 +267,6 @@ static void test_ranking(void **state)
     tear_down(&c);
 }
 
-/* All of the largest batch in one micro-batch: sizes that 32 bits do not hold. Only where all is
- * unlimited: 2^30 sequences of 32 tokens are 2 TiB a bf16 activation of 64 columns. */
 /* Every estimate of the ranking is `times` what it is on the plain machine, in the same order. */
 static void all_take(struct case_ *c, const struct s4d_ranking *plain, const char *const *set,
                      double times)
@@ -323,6 +321,8 @@ static void test_scenario(void **state)
     tear_down(&c);
 }
 
+/* All of the largest batch in one micro-batch: sizes that 32 bits do not hold. Only where all is
+ * unlimited: 2^30 sequences of 32 tokens are 2 TiB a bf16 activation of 64 columns. */
 static void test_largest_batch(void **state)
 {
     (void)state;
