@@ -43,8 +43,9 @@ static double load(enum s4d_type type, const void *from, int64_t i)
     }
 }
 
-int s4d_state_write(const struct s4d_executor *x, struct s4d_device *device, int tensor,
-                    const double *values, struct s4d_error *err)
+/* This rank's view of a tensor, rounded to its type. */
+static int write_values(const struct s4d_executor *x, struct s4d_device *device, int tensor,
+                        const double *values, struct s4d_error *err)
 {
     struct s4d_buffer b = s4d_executor_buffer(x, tensor);
     int64_t n = b.rows * b.cols;
@@ -72,17 +73,17 @@ int s4d_state_read(const struct s4d_executor *x, struct s4d_device *device, int 
 static int write_scalar(const struct s4d_executor *x, struct s4d_device *device, int tensor,
                         double value, struct s4d_error *err)
 {
-    return tensor < 0 ? 0 : s4d_state_write(x, device, tensor, &value, err);
+    return tensor < 0 ? 0 : write_values(x, device, tensor, &value, err);
 }
 
 int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *device,
                             const struct s4d_param *param, const double *shard,
                             struct s4d_error *err)
 {
-    if (s4d_state_write(x, device, param->master, shard, err))
+    if (write_values(x, device, param->master, shard, err))
         return -1;
     return param->working == param->master ? 0
-                                           : s4d_state_write(x, device, param->working, shard, err);
+                                           : write_values(x, device, param->working, shard, err);
 }
 
 int s4d_state_initialise(const struct s4d_executor *x, struct s4d_device *device,

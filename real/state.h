@@ -5,9 +5,7 @@
 
 #include "real/executor.h"
 
-/* n numbers of this rank's view of a tensor, written (rounded to its type) or read. */
-int s4d_state_write(const struct s4d_executor *x, struct s4d_device *device, int tensor,
-                    const double *values, struct s4d_error *err);
+/* n numbers of this rank's view of a tensor. 0, or -1. */
 int s4d_state_read(const struct s4d_executor *x, struct s4d_device *device, int tensor,
                    double *values, struct s4d_error *err);
 
@@ -16,7 +14,6 @@ int s4d_state_write_weights(const struct s4d_executor *x, struct s4d_device *dev
                             const struct s4d_param *param, const double *shard,
                             struct s4d_error *err);
 
-/* As PyTorch's GradScaler begins (its init_scale). */
 enum { S4D_LOSS_SCALE_START = 1 << 16 };
 
 /* All weights from the seed alone (schedule/initial.h), the learning rate, and the first loss scale

@@ -136,9 +136,8 @@ int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **me
 int s4d_cuda_upload(void *self, const struct s4d_buffer *to, const void *from,
                     struct s4d_error *err);
 int s4d_cuda_download(void *self, const struct s4d_buffer *from, void *to, struct s4d_error *err);
-/* Of the device, and pinned; *memory stays as it was where there is none. */
+/* Of the device; *memory stays as it was where there is none. */
 int s4d_cuda_malloc(const char *what, size_t bytes, void **memory, struct s4d_error *err);
-int s4d_cuda_malloc_host(const char *what, size_t bytes, void **memory, struct s4d_error *err);
 int s4d_cuda_memory_open(struct s4d_cuda *c, struct s4d_error *err);
 void s4d_cuda_memory_close(struct s4d_cuda *c);
 

@@ -39,7 +39,7 @@ int s4d_cuda_malloc(const char *what, size_t bytes, void **memory, struct s4d_er
                     "Gz and --recompute full need less");
 }
 
-int s4d_cuda_malloc_host(const char *what, size_t bytes, void **memory, struct s4d_error *err)
+static int malloc_host(const char *what, size_t bytes, void **memory, struct s4d_error *err)
 {
     if (!S4D_CUDA(err, cudaHostAlloc, memory, bytes, cudaHostAllocDefault))
         return 0;
@@ -87,9 +87,8 @@ int s4d_cuda_allocate(void *self, enum s4d_place place, int64_t bytes, void **me
     size_t size = bytes > 0 ? (size_t)bytes : 1;
     S4D_ASSERT(c->n_memory < 4, "more than four arenas");
     *memory = NULL;
-    int rc = place == S4D_DEVICE
-                 ? allocate_device(c, size, memory, err)
-                 : s4d_cuda_malloc_host("the plan's part in host memory", size, memory, err);
+    int rc = place == S4D_DEVICE ? allocate_device(c, size, memory, err)
+                                 : malloc_host("the plan's part in host memory", size, memory, err);
     if (*memory)
         keep(c, *memory, size, place);
     if (!rc && place == S4D_PINNED_HOST)
@@ -183,8 +182,8 @@ int s4d_cuda_download(void *self, const struct s4d_buffer *from, void *to, struc
 int s4d_cuda_memory_open(struct s4d_cuda *c, struct s4d_error *err)
 {
     void *stage = NULL, *slots = NULL;
-    int rc = s4d_cuda_malloc_host("room for copies", STAGE_BYTES, &stage, err) ||
-             s4d_cuda_malloc_host("room for reports", S4D_CUDA_SLOTS * sizeof(double), &slots, err);
+    int rc = malloc_host("room for copies", STAGE_BYTES, &stage, err) ||
+             malloc_host("room for reports", S4D_CUDA_SLOTS * sizeof(double), &slots, err);
     c->stage = stage;
     c->slots = slots;
     return rc ? -1 : 0;

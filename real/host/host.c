@@ -117,21 +117,8 @@ static void close_host(void *self)
     free(h);
 }
 
-int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
-                  const struct s4d_host_options *options, struct s4d_error *err)
+static void set_entries(struct s4d_device *device, struct s4d_host *h)
 {
-    struct s4d_host *h = s4d_calloc(1, sizeof *h);
-    h->program = program;
-    h->options = *options;
-    h->device = device;
-    h->kernels =
-        program->options.precision == S4D_F64 ? s4d_host_kernels_f64 : s4d_host_kernels_f32;
-    /* Alone there is nobody to talk to: panels would cost a twelfth of a matrix product's time. */
-    bool talks = s4d_grid_ranks(&program->grid) > 1;
-    if (talks && options->progress == S4D_PROGRESS_PANELS) {
-        h->work.progress = s4d_host_poll_from_kernel;
-        h->work.self = h;
-    }
     *device = (struct s4d_device){
         .name = "host",
         .self = h,
@@ -150,6 +137,24 @@ int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
         .now_s = now_s,
         .close = close_host,
     };
+}
+
+int s4d_host_open(struct s4d_device *device, const struct s4d_program *program,
+                  const struct s4d_host_options *options, struct s4d_error *err)
+{
+    struct s4d_host *h = s4d_calloc(1, sizeof *h);
+    h->program = program;
+    h->options = *options;
+    h->device = device;
+    h->kernels =
+        program->options.precision == S4D_F64 ? s4d_host_kernels_f64 : s4d_host_kernels_f32;
+    /* Alone there is nobody to talk to: panels would cost a twelfth of a matrix product's time. */
+    bool talks = s4d_grid_ranks(&program->grid) > 1;
+    if (talks && options->progress == S4D_PROGRESS_PANELS) {
+        h->work.progress = s4d_host_poll_from_kernel;
+        h->work.self = h;
+    }
+    set_entries(device, h);
     MPI_Comm_rank(options->comm, &h->rank);
     s4d_position_init(&h->position, program, h->rank);
     int rc = s4d_host_groups(h, err);
