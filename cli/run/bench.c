@@ -133,6 +133,17 @@ int s4d_bench_check_tf32(bool tf32, int backend, enum s4d_type precision, struct
     return 0;
 }
 
+int s4d_bench_check_tuning(int tuning, const char *cache, int backend, struct s4d_error *err)
+{
+    const char *name = s4d_backend_names[backend];
+    if (tuning != S4D_TUNING_OFF && strcmp(name, "cuda") != 0)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none", name);
+    if (cache && tuning == S4D_TUNING_OFF)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
+                        "is of --gemm-tuning cached or full, which is not given");
+    return 0;
+}
+
 int s4d_bench_stream(const char *axis, const struct s4d_grid *grid, struct s4d_error *err)
 {
     s4d_axes axes = s4d_axes_parse(axis);

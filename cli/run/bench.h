@@ -48,8 +48,10 @@ int s4d_bench_open_program(struct s4d_bench *b, const struct s4d_program *progra
 /* Of what is open; else nothing. Collective. */
 void s4d_bench_close(struct s4d_bench *b);
 
-/* 0, or -1 (exit 64): --tf32 of a backend or precision that has none. */
+/* 0, or -1 (exit 64): --tf32 of a backend or precision that has none; --gemm-tuning of a backend
+ * that has none, and --gemm-cache (NULL: not given) without it. */
 int s4d_bench_check_tf32(bool tf32, int backend, enum s4d_type precision, struct s4d_error *err);
+int s4d_bench_check_tuning(int tuning, const char *cache, int backend, struct s4d_error *err);
 
 /* How many consecutive ranks each node has; 0: it is not so regular. Collective. */
 int s4d_bench_ranks_per_node(const struct s4d_world *w);

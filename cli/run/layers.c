@@ -54,14 +54,10 @@ static int build(struct s4d_layers *j, struct s4d_error *err)
     bool automatic;
     if (!j->config->workload)
         return s4d_fail(err, S4D_EXIT_USAGE, "--workload", "expected a model, not given");
-    if (s4d_bench_check_tf32(j->config->tf32, j->config->backend, s.options.precision, err))
+    const struct s4d_layers_config *c = j->config;
+    if (s4d_bench_check_tf32(c->tf32, c->backend, s.options.precision, err) ||
+        s4d_bench_check_tuning(c->gemm_tuning, c->gemm_cache, c->backend, err))
         return -1;
-    if (j->config->gemm_tuning != S4D_TUNING_OFF && !s4d_backend_of(j->config->backend)->choices)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none",
-                        s4d_backend_names[j->config->backend]);
-    if (j->config->gemm_cache && j->config->gemm_tuning == S4D_TUNING_OFF)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
-                        "is of --gemm-tuning cached or full, which is not given");
     s.options.micro_batch = s.options.micro_batch > 0 ? s.options.micro_batch : 1;
     if (!s.grid.given && s.options.global_batch == 0)
         s.options.global_batch = s.options.micro_batch * j->world->size;

@@ -208,8 +208,7 @@ static int keep_preflight(struct s4d_nightly *n, json_t *record, bool stops, str
 /* Before the first run. 0, or the exit code of a check that could not be made. */
 static int preflight(struct s4d_nightly *n)
 {
-    const struct s4d_train_config *c = n->suite.v[0].config;
-    struct s4d_preflight_config check = s4d_preflight_config_default();
+    struct s4d_preflight_config check = s4d_train_check_of(n->suite.v[0].config);
     struct s4d_error err;
     json_t *record = NULL;
     int due = n->suite.preflight != S4D_SUITE_PREFLIGHT_OFF;
@@ -219,11 +218,6 @@ static int preflight(struct s4d_nightly *n)
     MPI_Bcast(&due, 1, MPI_INT, 0, n->world->comm);
     if (!due)
         return 0;
-    check.backend = c->backend;
-    check.precision = (int)c->schedule.options.precision;
-    check.threads = c->threads;
-    check.tf32 = c->tf32;
-    check.waiting = c->waiting;
     check.machine = n->suite.machine;
     int code = s4d_preflight_run(&check, n->world, &record);
     bool stops = code != 0 && n->suite.preflight == S4D_SUITE_PREFLIGHT_STOP;

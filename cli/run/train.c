@@ -92,18 +92,24 @@ struct s4d_train_config s4d_train_config_default(void)
                                      .schedule = s4d_schedule_options_default()};
 }
 
-/* A slow device ends the run with the check's record. */
-int s4d_train_preflight(struct s4d_train *t)
+struct s4d_preflight_config s4d_train_check_of(const struct s4d_train_config *c)
 {
-    const struct s4d_train_config *c = t->config;
     struct s4d_preflight_config check = s4d_preflight_config_default();
-    struct s4d_error err;
     check.backend = c->backend;
     check.precision = (int)c->schedule.options.precision;
     check.threads = c->threads;
     check.machine = c->machine;
     check.waiting = c->waiting;
     check.tf32 = c->tf32;
+    return check;
+}
+
+/* A slow device ends the run with the check's record. */
+int s4d_train_preflight(struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    const struct s4d_preflight_config check = s4d_train_check_of(c);
+    struct s4d_error err;
     int rc = 0, code = s4d_preflight_run(&check, t->world, &t->preflight);
     if (t->preflight && !c->json)
         s4d_preflight_print(t->preflight);

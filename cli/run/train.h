@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
+#include "cli/run/preflight.h"
 #include "cli/run/waiting.h"
 #include "plots/format/throughput.h"
 #include "real/account.h"
@@ -30,6 +31,8 @@ struct s4d_train_config {
 /* train.c: the options, and what they are where they are not given. */
 extern const struct s4d_option_group s4d_train_groups[];
 struct s4d_train_config s4d_train_config_default(void);
+/* The health check of what a training runs on. */
+struct s4d_preflight_config s4d_train_check_of(const struct s4d_train_config *c);
 
 /* For who runs several trainings in one job; with `keep`, a loss that is NaN ends the run on all
  * ranks together, at its end, and nothing is printed. */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/run/bench.h"
 #include "cli/run/train.h"
 #include "schedule/build.h"
 #include "schedule/plan.h"
@@ -39,24 +40,14 @@ static int check_options(struct s4d_train *t, struct s4d_error *err)
     if (t->backend->absent)
         return s4d_fail(err, S4D_EXIT_DEVICE, "--backend", "this build has no %s: %s",
                         t->backend->name, t->backend->absent);
-    if (c->tf32 && strcmp(t->backend->name, "cuda") != 0)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--tf32", "--backend %s has none", t->backend->name);
-    if (s4d_waiting_check(&c->waiting, c->backend, err))
+    if (s4d_bench_check_tf32(c->tf32, c->backend, c->schedule.options.precision, err) ||
+        s4d_bench_check_tuning(c->gemm_tuning, c->gemm_cache, c->backend, err) ||
+        s4d_waiting_check(&c->waiting, c->backend, err))
         return -1;
-    if (c->tf32 && c->schedule.options.precision != S4D_F32)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--tf32",
-                        "rounds products of f32 matrices, and --precision is %s",
-                        s4d_type_names[c->schedule.options.precision]);
-    if (c->gemm_tuning != S4D_TUNING_OFF && strcmp(t->backend->name, "cuda") != 0)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-tuning", "--backend %s has none",
-                        t->backend->name);
     if (c->token_type != S4D_TOKENS_BY_VOCABULARY && !c->tokens)
         return s4d_fail(err, S4D_EXIT_USAGE, "--token-type", "is of --tokens, which is not given");
     if (check_graphs(t, err))
         return -1;
-    if (c->gemm_cache && c->gemm_tuning == S4D_TUNING_OFF)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--gemm-cache",
-                        "is of --gemm-tuning cached or full, which is not given");
     if (c->machine && !c->preflight)
         return s4d_fail(err, S4D_EXIT_USAGE, "--machine", "is of --preflight, which is not given");
     if (c->save_gradients && c->iterations == 0)
