@@ -47,8 +47,8 @@ char *s4d_link_target(const char *file)
 bool s4d_is_replaced(const char *target)
 {
     struct stat there;
-    return (stat(target, &there) != 0 || S_ISREG(there.st_mode)) &&
-           strncmp(target, "/proc/", strlen("/proc/")) != 0;
+    return stat(target, &there) != 0 ||
+           (S_ISREG(there.st_mode) && strncmp(target, "/proc/", strlen("/proc/")) != 0);
 }
 
 /* Whoever holds the lock may have renamed the file since it was opened: then what we hold is the

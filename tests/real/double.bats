@@ -62,7 +62,7 @@ fails() {
     fails none 65 "$dir/noise:1: expected 19 columns" "${cached[@]}" "$dir/noise"
     fails none 65 "rank 0 (" "$dir/folder: expected a file, found a folder" "${cached[@]}" "$dir/folder"
     # Before anything is timed: no product fails that never comes.
-    fails product:1:0 74 "rank 0 (" "/proc/none/cache: cannot be written: " "${full[@]}" /proc/none/cache
+    fails product:1:0 74 "rank 0 (" "/proc/none/cache: no file can be written there: " "${full[@]}" /proc/none/cache
     fails none 0 "${full[@]}" "$dir/cache"
     n=$(grep -vc '^#' "$dir/cache")
     # What another library chose is kept, and not used; half a last line is not.

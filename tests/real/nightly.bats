@@ -158,8 +158,7 @@ END
 
 @test "a disk that is full ends the night, and leaves no half line" {
     suite 'experiments: [{name: a, grid: 1x1x1x1}, {name: b, grid: 1x1x1x1}]'
-    truncate -s $((32 * 1024 * 1024 - 100)) "$dir/o.jsonl"
-    echo >> "$dir/o.jsonl"
+    head -c $((32 * 1024 * 1024 - 99)) /dev/zero | tr '\0' '\n' > "$dir/o.jsonl"
     ulimit -f $((32 * 1024)) # KiB a file may have
     ends 74 "o.jsonl: cannot be written: File too large" -- \
         "$run4d" nightly "$dir/n.yaml" --output "$dir/o.jsonl"

@@ -108,9 +108,9 @@ assert len(a) == 10 and all(abs(x - y) <= 1e-5 * x for x, y in zip(a, b)), (a, b
     ends 64 "--token-type: is of --tokens" -- "${one[@]}" --token-type u32 --text README.md
     ends 64 "--gemm-cache: is of --gemm-tuning" -- "${one[@]}" --gemm-cache "$dir/c"
     ends 64 "--iterations: expected an integer in [0, 10000000]" -- "${one[@]}" --iterations 1000000000
-    ends 69 "memory: a rank takes" "(micro-batches of 1048576), 2 of them are on this node" "hint: " -- \
-        "$mpirun" -n 2 "$run4d" train --workload llama-3-405b --grid 1x1x1x2 --global-batch 2097152 \
-        --micro-batch 1048576
+    ends 69 "memory: a rank takes" "(micro-batches of 262144), 2 of them are on this node" "hint: " -- \
+        "$mpirun" -n 2 "$run4d" train --workload llama-3-405b --grid 1x1x1x2 --global-batch 524288 \
+        --micro-batch 262144
 }
 
 @test "without --micro-batch train and simulate choose the same: the largest that fits" {
