@@ -55,7 +55,7 @@ fails() {
 
 @test "double: a GEMM cache that cannot be read, or written, or is of another library" {
     local full=(-- --gemm-tuning full --gemm-cache) cached=(-- --gemm-tuning cached --gemm-cache) n
-    head -c 3000 /dev/urandom > "$dir/noise"
+    yes $'\xff\x01\x80\t' | tr -d '\n' | head -c 3000 > "$dir/noise"
     printf 'one line\n' > "$dir/text"
     mkdir "$dir/folder"
     fails none 65 "rank 0 (" "$dir/text:1: expected 19 columns: device" "hint: " "${full[@]}" "$dir/text"
