@@ -56,6 +56,7 @@ fails() {
 @test "double: a GEMM cache that cannot be read, or written, or is of another library" {
     local full=(-- --gemm-tuning full --gemm-cache) cached=(-- --gemm-tuning cached --gemm-cache) n
     yes $'\xff\x01\x80\t' | tr -d '\n' | head -c 3000 > "$dir/noise"
+    echo >> "$dir/noise" # half a last line would be passed over
     printf 'one line\n' > "$dir/text"
     mkdir "$dir/folder"
     fails none 65 "rank 0 (" "$dir/text:1: expected 19 columns: device" "hint: " "${full[@]}" "$dir/text"
