@@ -179,14 +179,14 @@ $(BUILD)/tests/real_%: $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) $(fi
 
 # The CUDA backend with the double of its libraries: the tests of ranks, and the program itself.
 DOUBLE_OBJECTS := $(call object,$(DOUBLE) $(CUDA)) $(CPU_KERNELS) $(BUILD)/tests/cuda/cpu_launch.o
-$(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight: $(BUILD)/tests/double/%: \
+$(BUILD)/tests/double/grids $(BUILD)/tests/double/preflight $(BUILD)/tests/double/posts: $(BUILD)/tests/double/%: \
     $(BUILD)/tests/real/%.o $(call object,$(RANKS_TEST)) \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/scale4d-run: $(call object,$(RUN)) $(DOUBLE_OBJECTS)
 $(BUILD)/tests/double/self_test: $(BUILD)/tests/double/self/double.o $(BUILD)/tests/double/self/graphs.o $(DOUBLE_OBJECTS) $(call object,$(CUDA_WORK))
 $(BUILD)/tests/double/faulty: $(BUILD)/tests/double/self/faulty.o \
     $(filter-out $(BUILD)/cli/%,$(call object,$(RUN))) $(DOUBLE_OBJECTS)
-DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight scale4d-run faulty)
+DOUBLE_PROGRAMS := $(addprefix $(BUILD)/tests/double/,self_test grids preflight posts scale4d-run faulty)
 $(BUILD)/tests/double/nvml/libnvidia-ml.so.1: $(BUILD)/tests/double/nvml/nvml.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(SANITIZER) $(LDFLAGS) -o $@ $^

@@ -140,6 +140,8 @@ run_real() {
     if [ -x build/tests/double/grids ]; then
         group "the double of CUDA" grids "${MPIRUN:-mpirun}" 2 build tests/double/self_test
         group "faults of CUDA's double" grids "${MPIRUN:-mpirun}" 2 build tests/double/faulty
+        group "messages and batches by CUDA's double" \
+            grids "${MPIRUN:-mpirun}" 4 build tests/double/posts cuda
         group "training on four ranks by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
         group "training as CUDA graphs by CUDA's double" \

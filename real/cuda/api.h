@@ -19,6 +19,7 @@
  *   NCCL (2.18 and later)
  *     ncclGetVersion ncclGetUniqueId ncclCommInitRankConfig ncclCommSplit ncclCommGetAsyncError
  *     ncclCommDestroy ncclCommAbort ncclAllReduce ncclAllGather ncclReduceScatter
+ *     ncclSend ncclRecv ncclGroupStart ncclGroupEnd
  *     ncclGetErrorString ncclGetLastError
  *
  * What the calls rely on: streams are non-blocking ones (none waits for the legacy stream); copies

@@ -76,22 +76,20 @@ static int append_compute(struct s4d_cuda *c, const struct s4d_cuda_item *item,
 
 static int compute(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
 {
-    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    struct s4d_cuda_item item = {.call = call, .n = 1, .iteration = iteration};
     return enqueue(self, call->op->stream, item, append_compute, err);
 }
 
-static int append_collective(struct s4d_cuda *c, const struct s4d_cuda_item *item,
-                             struct s4d_error *err)
+static int append_post(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
 {
-    return s4d_cuda_collective(c, item->call, err);
+    return s4d_cuda_post(c, item->call, item->n, err);
 }
 
 static int post(void *self, const struct s4d_call *calls, int n, int iteration,
                 struct s4d_error *err)
 {
-    struct s4d_cuda_item item = {.call = calls, .iteration = iteration};
-    S4D_ASSERT(n == 1, "a batch");
-    return enqueue(self, calls->op->stream, item, append_collective, err);
+    struct s4d_cuda_item item = {.call = calls, .n = n, .iteration = iteration};
+    return enqueue(self, calls->op->stream, item, append_post, err);
 }
 
 static int append_copy(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
@@ -107,7 +105,7 @@ static int append_copy(struct s4d_cuda *c, const struct s4d_cuda_item *item, str
 
 static int copy(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
 {
-    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    struct s4d_cuda_item item = {.call = call, .n = 1, .iteration = iteration};
     S4D_ASSERT(call->operand[0].rows == call->operand[1].rows &&
                    call->operand[0].cols == call->operand[1].cols,
                "a copy between two shapes");
@@ -156,7 +154,7 @@ static int append_task(struct s4d_cuda *c, const struct s4d_cuda_item *item, str
 
 static int host_task(void *self, const struct s4d_call *call, int iteration, struct s4d_error *err)
 {
-    struct s4d_cuda_item item = {.call = call, .iteration = iteration};
+    struct s4d_cuda_item item = {.call = call, .n = 1, .iteration = iteration};
     return enqueue(self, call->op->stream, item, append_task, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL: one communicator per (group, stream), split from the world's, so that every communicator
- * sees its members' calls in one order whatever other streams do. Every collective is a post of its
- * own, no part of an ncclGroup: each has its own stream, waits and events.
+ * sees its members' calls in one order whatever other streams do. An op by itself is a post of its
+ * own, a batch one ncclGroup: each has its own stream, waits and events.
  *
  * Communicators are non-blocking: a call that is still in progress is polled, so that a peer that
  * has gone, or that could not join, is noticed (forming.c). */
@@ -46,7 +46,7 @@ static int split(struct s4d_cuda *c, int stream, struct s4d_error *err)
 
 static bool has_group(const struct s4d_cuda *c, int stream)
 {
-    return s4d_streams[stream].axes != 0 && c->program->stream_length[stream] > 0;
+    return s4d_streams[stream].axes != 0 && c->in_use[stream] > 0;
 }
 
 static int form(struct s4d_cuda *c, const ncclUniqueId *id, struct s4d_error *err)
@@ -72,6 +72,8 @@ int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err)
 {
     ncclUniqueId id;
     bool any = false;
+    MPI_Allreduce(c->program->stream_length, c->in_use, S4D_STREAMS, MPI_INT, MPI_MAX,
+                  c->options.comm);
     for (int stream = 0; stream < S4D_STREAMS; stream++)
         any |= has_group(c, stream);
     if (!any)
@@ -145,9 +147,28 @@ static ncclDataType_t type_of(enum s4d_type type)
     }
 }
 
-static int issue(struct s4d_cuda_stream *s, const struct s4d_call *call, const char **name,
+static int issue_message(const struct s4d_cuda_stream *s, const struct s4d_call *call,
+                         const char **name, struct s4d_error *err)
+{
+    const union s4d_constants *k = &call->op->c;
+    void *data = call->operand[0].data;
+    int peer = call->coordinate[S4D_PIPE] + k->message.peer; /* the group's order is the pipe's */
+    bool words = k->message.type == S4D_U16;                 /* which NCCL has not: as bytes */
+    size_t count = (size_t)k->message.count * (words ? 2 : 1);
+    ncclDataType_t type = type_of(k->message.type);
+    if (call->op->kind == S4D_OP_SEND) {
+        *name = "ncclSend";
+        return S4D_NCCL(err, s->comm, ncclSend, data, count, type, peer, s->comm, s->stream);
+    }
+    *name = "ncclRecv";
+    return S4D_NCCL(err, s->comm, ncclRecv, data, count, type, peer, s->comm, s->stream);
+}
+
+static int issue(const struct s4d_cuda_stream *s, const struct s4d_call *call, const char **name,
                  struct s4d_error *err)
 {
+    if (s4d_op_kinds[call->op->kind].op_class == S4D_CLASS_MESSAGE)
+        return issue_message(s, call, name, err);
     const union s4d_constants *k = &call->op->c;
     const void *in = call->operand[0].data;
     void *out = call->operand[1].data;
@@ -172,12 +193,30 @@ static int issue(struct s4d_cuda_stream *s, const struct s4d_call *call, const c
     }
 }
 
-int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err)
+/* One ncclGroup. It ends whatever has failed in it: until then every call of NCCL's by this thread
+ * is part of it, an abort too. What was wrong with a call the end would tell again. */
+static int issue_batch(const struct s4d_cuda_stream *s, const struct s4d_call *calls, int n,
+                       const char **name, struct s4d_error *err)
 {
-    struct s4d_cuda_stream *s = &c->streams[call->op->stream];
+    if (S4D_NCCL(err, s->comm, ncclGroupStart))
+        return -1;
+    int rc = 0;
+    for (int i = 0; i < n && !rc; i++)
+        rc = issue(s, &calls[i], name, err);
+    struct s4d_error *other = rc ? NULL : err;
+    if (S4D_NCCL(other, s->comm, ncclGroupEnd))
+        rc = -1;
+    *name = "ncclGroupEnd";
+    return rc;
+}
+
+int s4d_cuda_post(struct s4d_cuda *c, const struct s4d_call *calls, int n, struct s4d_error *err)
+{
+    struct s4d_cuda_stream *s = &c->streams[calls->op->stream];
     const char *name = NULL;
-    c->launched = "a collective";
-    int rc = issue(s, call, &name, err);
+    bool message = s4d_op_kinds[calls->op->kind].op_class == S4D_CLASS_MESSAGE;
+    c->launched = n > 1 ? "a batch" : message ? "a message" : "a collective";
+    int rc = n > 1 ? issue_batch(s, calls, n, &name, err) : issue(s, calls, &name, err);
     /* Only then is it in the stream, and an event after it means its end. */
     for (ncclResult_t state = ncclInProgress; !rc && state == ncclInProgress;) {
         rc = S4D_NCCL(err, s->comm, ncclCommGetAsyncError, s->comm, &state) ||
@@ -186,6 +225,6 @@ int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct 
             sched_yield();
     }
     if (rc)
-        s4d_cuda_name_group(c, (int)call->op->stream, err);
+        s4d_cuda_name_group(c, (int)calls->op->stream, err);
     return rc ? -1 : 0;
 }

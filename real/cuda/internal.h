@@ -14,8 +14,8 @@
 /* Something enqueued: an op, or a note. In flight until `end` has come, or its graph's launch has
  * ended. */
 struct s4d_cuda_item {
-    const struct s4d_call *call; /* NULL: a note */
-    int iteration;
+    const struct s4d_call *call; /* the first of n ops, of a batch more than one; NULL: a note */
+    int n, iteration;
     int64_t number; /* ops enqueued on the stream up to here */
     cudaEvent_t start,
         end; /* NULL: start where nobody asks, end in a graph too; the graph's there */
@@ -83,6 +83,7 @@ struct s4d_cuda {
     struct s4d_cuda_graph *graph; /* of the iteration that is issued, if phase says so */
     enum { S4D_CUDA_EAGER, S4D_CUDA_CAPTURES, S4D_CUDA_REPLAYS } phase;
     _Atomic bool has_launched;
+    int in_use[S4D_STREAMS]; /* by any rank: stages of a pipe use different streams */
     ncclComm_t world;
     char (*hosts)[S4D_CUDA_HOST]; /* of all ranks; NULL: not known yet */
     int settled;                  /* calls that form communicators and have come to their end */
@@ -158,7 +159,7 @@ int s4d_cuda_variant(void *self, const struct s4d_cuda_product *product);
 int s4d_cuda_groups_open(struct s4d_cuda *c, struct s4d_error *err);
 void s4d_cuda_groups_close(struct s4d_cuda *c);
 int s4d_cuda_groups_ask(struct s4d_cuda *c, struct s4d_error *err); /* whether one has failed */
-int s4d_cuda_collective(struct s4d_cuda *c, const struct s4d_call *call, struct s4d_error *err);
+int s4d_cuda_post(struct s4d_cuda *c, const struct s4d_call *calls, int n, struct s4d_error *err);
 
 /* forming.c: until a communicator has done what it was called for, while ranks form it. stream:
  * whose it will be, -1: all ranks'. 0; -1: it failed, here; -2: another rank gave up; or

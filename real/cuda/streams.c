@@ -74,7 +74,10 @@ static int observe(struct s4d_cuda *c, const struct s4d_cuda_item *item, double 
         return 0;
     if (elapsed(item->start, item->end, &ran_s, err))
         return -1;
-    return o->ran(o->self, item->call, item->iteration, end_s - ran_s, end_s, err);
+    int rc = 0;
+    for (int i = 0; i < item->n && rc == 0; i++)
+        rc = o->ran(o->self, item->call + i, item->iteration, end_s - ran_s, end_s, err);
+    return rc;
 }
 
 static void show_head(struct s4d_cuda *c, int stream)
@@ -93,12 +96,12 @@ static int advance(struct s4d_cuda *c, int stream, int64_t count, struct s4d_err
 
 /* What an op that has ended waited for has ended too, and is told before it. 1: it is, 0: a launch
  * that it is part of goes on, -1. */
-static int tell_waits(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
+static int tell_waits_of(struct s4d_cuda *c, const struct s4d_op *op, int iteration,
+                         struct s4d_error *err)
 {
-    const struct s4d_op *op = item->call ? item->call->op : NULL;
-    for (int i = 0; op && i < op->n_waits; i++) {
+    for (int i = 0; i < op->n_waits; i++) {
         const struct s4d_wait *w = &op->waits[i];
-        int64_t of = item->iteration + w->iteration;
+        int64_t of = iteration + w->iteration;
         int64_t count = of * c->program->stream_length[w->stream] + w->position + 1;
         if (of < 0)
             continue;
@@ -108,6 +111,14 @@ static int tell_waits(struct s4d_cuda *c, const struct s4d_cuda_item *item, stru
             return 0;
     }
     return 1;
+}
+
+static int tell_waits(struct s4d_cuda *c, const struct s4d_cuda_item *item, struct s4d_error *err)
+{
+    int told = 1;
+    for (int i = 0; i < item->n && told > 0; i++)
+        told = tell_waits_of(c, item->call[i].op, item->iteration, err);
+    return told;
 }
 
 /* The stream's head has ended. */
@@ -128,8 +139,7 @@ static int complete(struct s4d_cuda *c, int stream, struct s4d_error *err)
         *item.t_s = end_s;
     if (++s->head == s->n)
         s->head = s->n = 0;
-    if (item.call)
-        atomic_fetch_add(&c->position.done[stream], 1);
+    atomic_fetch_add(&c->position.done[stream], item.n);
     show_head(c, stream);
     if (item.graph)
         return rc;
@@ -220,7 +230,7 @@ void s4d_cuda_push(struct s4d_cuda *c, enum s4d_stream stream, struct s4d_cuda_i
         s->n -= s->head;
         s->head = 0;
     }
-    s->issued += item->call != NULL;
+    s->issued += item->n;
     item->number = s->issued;
     s4d_push(s->items, s->n, s->cap, *item);
     if (s->n - s->head == 1)

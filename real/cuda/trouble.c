@@ -57,7 +57,8 @@ static void in_flight(const struct s4d_cuda *c, struct s4d_cuda_at range[2])
         for (int i = s->head; i < s->n; i++) {
             const struct s4d_cuda_item *item = &s->items[i];
             if (item->call && !(item->graph && item->graph->state == S4D_CUDA_FILLS))
-                include(range, &(struct s4d_cuda_at){item->call, item->iteration});
+                for (int k = 0; k < item->n; k++)
+                    include(range, &(struct s4d_cuda_at){item->call + k, item->iteration});
         }
     }
     if (c->enqueuing.call)

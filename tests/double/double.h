@@ -9,7 +9,8 @@
  *   order.c     streams: work is deferred, and reordered between streams by a seed
  *   events.c    events                graph.c   streams that capture, graphs and their launches
  *   runtime.c   CUDA runtime          blas.c   cuBLAS over CBLAS, column-major
- *   nccl.c      communicators         collective.c   collectives     messages.c   their MPI
+ *   nccl.c      communicators         collective.c   what they do    peers.c   who sends whom
+ *   messages.c  all that by MPI
  *   faults.c    calls that fail when asked to
  *
  * Environment; cudaSetDevice begins anew with S4D_DOUBLE_SEED and S4D_DOUBLE_LOSE:
@@ -36,7 +37,7 @@
  *   S4D_DOUBLE_DRIVER=n        CUDA version of the driver (that of the headers; 0: no driver)
  *
  * Names of S4D_DOUBLE_FAIL beside those of calls: kernel, product (work fails on the device);
- * collective (NCCL notices that a peer has gone); death (of this rank, in a collective); join (a
+ * collective (NCCL notices that a peer has gone); death (of this rank, in a post); join (a
  * communicator that forms never hears of this rank); lost (the GPU, at a report's copy). */
 #ifndef S4D_TESTS_DOUBLE_DOUBLE_H
 #define S4D_TESTS_DOUBLE_DOUBLE_H

@@ -60,6 +60,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
+/* In NCCL these become part of the group; nobody here means that. */
+static void not_in_group(const char *call)
+{
+    if (s4d_double_in_group())
+        s4d_double_refuse(call, "a call in a group");
+}
+
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t z = (a + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9 ^ (b + 1) * 0x94d049bb133111eb;
@@ -146,6 +153,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     uint64_t words[2];
     memcpy(words, &id, sizeof words);
     *comm = NULL;
+    not_in_group("ncclCommInitRankConfig");
     if (s4d_double_call_fails("ncclCommInitRankConfig", __builtin_return_address(0)))
         return s4d_double_wrong(NULL, ncclSystemError, "the double fails as asked");
     check_config(config);
@@ -235,6 +243,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
     if (code != ncclSuccess)
         return code;
     check_config(config);
+    not_in_group("ncclCommSplit");
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "color");
     struct split *s = s4d_malloc(sizeof *s);
@@ -274,6 +283,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     s4d_double_turn(S4D_DOUBLE_ASKS);
     s4d_double_exchange();
+    not_in_group("ncclCommGetAsyncError");
     if (s4d_double_call_fails("ncclCommGetAsyncError", __builtin_return_address(0)))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (!comm)
@@ -301,6 +311,7 @@ static void check_graphs(const char *call, ncclComm_t comm)
 /* What was enqueued is done before. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    not_in_group("ncclCommDestroy");
     if (s4d_double_call_fails("ncclCommDestroy", __builtin_return_address(0)))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
     if (!comm)
@@ -312,6 +323,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         s4d_double_turn(S4D_DOUBLE_ASKS);
         sched_yield();
     }
+    s4d_double_peers_free(comm);
     free(comm->members);
     free(comm);
     s4d_double_live.communicators--;
@@ -321,6 +333,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 /* Its kernels end where they are, and those to come when they begin: it is kept for them. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    not_in_group("ncclCommAbort");
     if (s4d_double_call_fails("ncclCommAbort", __builtin_return_address(0)))
         return ncclSystemError;
     if (!comm)

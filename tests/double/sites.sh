@@ -119,12 +119,12 @@ done > "$tmp/runs"
 xargs -r -L 1 -P "${JOBS:-6}" "$self" --fail < "$tmp/runs" | tee "$tmp/said"
 
 # Every call of the sources is among them, but for what only a failure leads to, and those of CUDA
-# graphs, which self/faulty.c lets fail.
+# graphs, of messages and of groups, which self/faulty.c lets fail.
 perl -0ne 'while (/\bS4D_(?:CUDA|CUBLAS)\(\w+,\s*(\w+)|\bS4D_NCCL\(\w+,\s*[^,]+,\s*(\w+)|\b(cudaEventQuery)\(/g) {
     my $name = $1 // $2 // $3;
     my $line = 1 + (substr($_, 0, $-[0]) =~ tr/\n//);
     print "$name at $ARGV:$line\n" }' real/cuda/*.c |
-    grep -vE 'ncclCommAbort|at real/cuda/(trouble|graph).c:' > "$tmp/calls"
+    grep -vE 'ncclCommAbort|nccl(Send|Recv|GroupStart|GroupEnd) at|at real/cuda/(trouble|graph).c:' > "$tmp/calls"
 missed=$(grep -vFf <(sed -E 's/^(not )?ok - (.*), call .*/\2/' "$tmp/said") "$tmp/calls")
 echo "${missed:+not }ok - every call of real/cuda is one of them: $(wc -l < "$tmp/calls") calls"
 [ -z "$missed" ] || printf '# never came: %s\n' "$missed"

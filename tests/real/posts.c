@@ -6,7 +6,7 @@
  *   mpirun -n 4 posts [cuda]
  *
  * cuda: by the CUDA backend, in this program the one that tests/double makes run without a GPU, in
- * eight orders, as CUDA graphs too; and ranks that wait for each other for ever say so. */
+ * eight orders, in two as CUDA graphs; and ranks that wait for each other for ever say so. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +187,50 @@ static void check_all(const struct how *how, const char *what)
     check(PIPE_SUMS, &y, how, what);
 }
 
+/* Without its batch every stage sends first, and waits. That is told, on every rank; on one perhaps
+ * that another, which was first to tell, is gone. */
+static void check_deadlock(int stages)
+{
+    const struct how how = {.batched = false};
+    struct s4d_grid grid = grid_of(stages);
+    char why[S4D_RANKS_WORDS] = "";
+    struct s4d_error err = {0};
+    int failed = run_pattern(PIPE_RING, &grid, &how, why, &err) != 0, all;
+    int told = failed && strstr(err.text, "a deadlock: rank ") != NULL, any;
+    MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&told, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    why[0] = '\0';
+    if (!all || !any)
+        snprintf(why, sizeof why, "rank %d: %s: %s", rank, failed ? err.where : "",
+                 failed ? err.text : "it came to the end");
+    tell(PIPE_RING, &grid, "without a batch: a deadlock, which is told", why);
+}
+
+static void check_cuda(void)
+{
+    char what[64];
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        struct how how = {.batched = true};
+        for (int graphs = 0; graphs < (seed <= 2 ? 2 : 1); graphs++) {
+            how.graphs = graphs;
+            s4d_ranks_seed(seed);
+            snprintf(what, sizeof what, "seed %d%s", seed, graphs ? ", as graphs" : "");
+            check_all(&how, what);
+        }
+        s4d_ranks_seed(seed);
+        check_deadlock(2);
+        check_deadlock(4);
+    }
+}
+
+static void check_host(void)
+{
+    for (int progress = 0; progress < S4D_PROGRESS_AUTO; progress++) {
+        struct how how = {.progress = progress, .batched = true};
+        check_all(&how, s4d_progress_names[progress]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int level, size;
@@ -195,10 +239,10 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     backend = argc > 1 && strcmp(argv[1], "cuda") == 0;
     S4D_ASSERT(size == RANKS, "%d ranks are needed", RANKS);
-    for (int progress = 0; progress < S4D_PROGRESS_AUTO; progress++) {
-        struct how how = {.progress = progress, .batched = true};
-        check_all(&how, s4d_progress_names[progress]);
-    }
+    if (backend)
+        check_cuda();
+    else
+        check_host();
     if (rank == 0)
         printf("1..%d\n", s4d_ranks_reported());
     MPI_Finalize();

@@ -332,6 +332,144 @@ static void check_collectives(void)
     report(ends_by(use_two_streams) == SIGABRT, "a communicator on two streams is refused");
 }
 
+/* ---- messages and groups ---- */
+
+static void to_peer(ncclComm_t comm, int n)
+{
+    ncclSend(device, (size_t)n, ncclFloat, 1 - rank, comm, stream[0]);
+    settle(comm);
+}
+
+static void from_peer(ncclComm_t comm, int n)
+{
+    ncclRecv(device + 16, (size_t)n, ncclFloat, 1 - rank, comm, stream[0]);
+    settle(comm);
+}
+
+/* Both send the other 10 r + 1, 10 r + 2 at once, and sum the first: 12. */
+static bool exchange(int seed)
+{
+    set_seed(seed);
+    pinned[0] = (float)(10 * rank + 1);
+    pinned[1] = (float)(10 * rank + 2);
+    GOOD(up(device, pinned, 2, 0));
+    GOOD(ncclGroupStart());
+    GOOD(ncclSend(device, 2, ncclFloat, 1 - rank, world, stream[0]));
+    GOOD(ncclAllReduce(device, device + 8, 1, ncclFloat, ncclSum, world, stream[0]));
+    GOOD(ncclRecv(device + 16, 2, ncclFloat, 1 - rank, world, stream[0]));
+    ncclResult_t code = ncclGroupEnd();
+    bool good = (code == ncclSuccess || code == ncclInProgress) && settle(world) == ncclSuccess;
+    GOOD(down(pinned + 8, device + 8, 10, 0));
+    GOOD(cudaStreamSynchronize(stream[0]));
+    return good && pinned[8] == 12 && pinned[16] == (float)(10 * (1 - rank) + 1) &&
+           pinned[17] == (float)(10 * (1 - rank) + 2);
+}
+
+/* Two by themselves, the other way round on the other rank. */
+static bool one_by_one(int seed)
+{
+    set_seed(seed);
+    pinned[0] = (float)rank;
+    GOOD(up(device, pinned, 1, 0));
+    rank == 0 ? to_peer(world, 1) : from_peer(world, 1);
+    rank == 0 ? from_peer(world, 1) : to_peer(world, 1);
+    return read_one(device + 16) == (float)(1 - rank);
+}
+
+static ncclComm_t other_comm(void)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm;
+    config.blocking = 0;
+    ncclCommSplit(world, 0, rank, &comm, &config);
+    GOOD(settle(world));
+    GOOD(settle(comm));
+    return comm;
+}
+
+/* What a communicator is in after what both ranks did; the stream stands still until it is aborted.
+ */
+static bool ends_wrong(ncclComm_t comm, const char *words)
+{
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess || state == ncclInProgress)
+        GOOD(ncclCommGetAsyncError(comm, &state));
+    bool good = state == ncclInvalidUsage && strstr(ncclGetLastError(comm), words);
+    MPI_Barrier(MPI_COMM_WORLD); /* an abort is an error of the other's, too */
+    GOOD(ncclCommAbort(comm));
+    GOOD(cudaStreamSynchronize(stream[0]));
+    return good;
+}
+
+static ncclComm_t second;
+static void nest(void)
+{
+    ncclGroupStart();
+}
+static void use_another(void)
+{
+    ncclSend(device, 1, ncclFloat, 1 - rank, second, stream[0]);
+}
+static void ask_within(void)
+{
+    ncclResult_t state;
+    ncclCommGetAsyncError(second, &state);
+}
+static void send_to_itself(void)
+{
+    ncclSend(device, 1, ncclFloat, rank, second, stream[0]);
+}
+
+static void check_groups(void)
+{
+    bool good = true;
+    GOOD(ncclGroupStart());
+    report(ends_by(nest) == SIGABRT && ends_by(ask_within) == SIGABRT,
+           "a group in a group, or a question, is refused");
+    GOOD(ncclGroupEnd());
+    report(ncclGroupEnd() == ncclInvalidUsage, "the end of no group");
+    GOOD(ncclGroupStart());
+    good = ncclSend(pinned, 1, ncclFloat, 1 - rank, world, stream[0]) == ncclInvalidArgument;
+    report(good && ncclGroupEnd() == ncclInvalidArgument && exchange(1),
+           "what is wrong in a group is told, again by its end, and nothing of it is done");
+    second = other_comm();
+    GOOD(ncclGroupStart());
+    ncclRecv(device, 1, ncclFloat, 1 - rank, world, stream[0]);
+    report(ends_by(use_another) == SIGABRT && ends_by(send_to_itself) == SIGABRT,
+           "a group of two communicators is refused, and a message to itself");
+    ncclSend(pinned, 1, ncclFloat, 1 - rank, world, stream[0]); /* so that none of it is done */
+    report(ncclGroupEnd() == ncclInvalidArgument, "a group with an error is none");
+    GOOD(ncclCommDestroy(second));
+}
+
+static void check_messages(void)
+{
+    int right = 0, serial = 0, stuck = 0;
+    for (int seed = 1; seed <= 8; seed++) {
+        right += exchange(seed);
+        serial += one_by_one(seed);
+        ncclComm_t comm = other_comm();
+        to_peer(comm, 1);
+        from_peer(comm, 1);
+        stuck += ends_wrong(comm, "a deadlock: rank ");
+    }
+    report(right == 8, "in a group messages meet, beside a sum");
+    report(serial == 8, "by themselves they do where one sends as the other receives");
+    report(stuck == 8, "both send first: a deadlock, which is an error");
+    ncclComm_t comm = other_comm();
+    rank == 0 ? to_peer(comm, 2) : from_peer(comm, 1);
+    report(ends_wrong(comm, rank == 0 ? "ncclSend of 2 meets rank 1's ncclRecv of 1"
+                                      : "ncclRecv of 1 meets rank 0's ncclSend of 2"),
+           "a message of another size than its receive is an error of both");
+    comm = other_comm();
+    if (rank == 0)
+        to_peer(comm, 1);
+    else
+        ncclRecv(device, 1, ncclInt32, 0, comm, stream[0]);
+    settle(comm);
+    report(ends_wrong(comm, "or of another type"), "of another type, too");
+}
+
 static void check_mismatch(void)
 {
     ncclAllReduce(device, device, (size_t)(2 - rank), ncclFloat, ncclSum, swapped, stream[0]);
@@ -369,6 +507,8 @@ int main(int argc, char **argv)
     check_products();
     check_communicators();
     check_collectives();
+    check_messages();
+    check_groups();
     check_graphs(swapped);
     check_mismatch();
     if (rank == 0)

@@ -16,6 +16,7 @@
 #include "schedule/build.h"
 #include "schedule/plan.h"
 #include "tests/double/double.h"
+#include "tests/lib/pipe.h"
 #include "tests/lib/training.h"
 
 enum { ITERATIONS = 4, MOST_SITES = 256, MOST_S = 30 };
@@ -237,6 +238,37 @@ static void check_graphs(const struct s4d_program *p, const struct site *known, 
     check_work(p, "kernel", kernels, 4, expected, true);
 }
 
+/* Of a pipe of two stages, one on each rank, that exchange messages in a batch: the calls of that,
+ * and a peer that goes in the midst of it. */
+static void check_posts(const struct site *known, int n_known, const char *const expected[3])
+{
+    static struct site all[MOST_SITES], other[MOST_SITES];
+    struct s4d_grid grid = s4d_grid_make(1, 1, 1, 1);
+    struct s4d_error err;
+    struct pipe pipe;
+    char left[200];
+    int n_other = 0;
+    grid.size[S4D_PIPE] = 2;
+    pipe_make(&pipe, PIPE_RING, &grid, 64, true);
+    const struct s4d_program *p = &pipe.program[rank];
+    graphs = false;
+    unsetenv("S4D_DOUBLE_FAIL");
+    s4d_double_forget();
+    int rc = train(p, &err), n = sites_of(all);
+    long long posts = calls_of("collective");
+    left_over("", false, left, sizeof left);
+    report(rc == 0 && !left[0], "messages: nothing fails, and nothing is left",
+           rc ? err.text : left);
+    for (int i = 0; i < n; i++)
+        if (!is_one_of(known, n_known, &all[i]) && strncmp(all[i].name, "nccl", 4) == 0)
+            other[n_other++] = all[i];
+    report(n_other == 4 && posts == ITERATIONS, "a group begins and ends, a send, a receive", "");
+    check_sites(p, other, n_other, 0);
+    check_sites(p, other, n_other, 1);
+    check_work(p, "collective", posts, 4, expected, false);
+    pipe_free(&pipe);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const on_gpu[3] = {"unspecified launch failure (cudaErrorLaunchFailure)",
@@ -269,6 +301,7 @@ int main(int argc, char **argv)
     check_work(&p, "collective", collectives, cases, of_peer, false);
     check_work(&p, "lost", reports, 3, lost, true);
     check_graphs(&p, sites, n, on_gpu);
+    check_posts(sites, n, of_peer);
     report(kernels > 100 && products > 50 && collectives > 20 && n > 40, "and all of them came",
            "");
     s4d_program_free(&p);
