@@ -19,15 +19,15 @@
 #include "support/memory.h"
 
 /* The value that the wait's counter must reach. */
-static int needed(const struct executor *x, const struct s4d_wait *w, int iteration)
+static int needed(const struct rank *r, const struct s4d_wait *w, int iteration)
 {
     int of = iteration + w->iteration;
-    return of < 0 ? 0 : of * x->program->stream_length[w->stream] + w->position + 1;
+    return of < 0 ? 0 : of * r->program->stream_length[w->stream] + w->position + 1;
 }
 
-static int op_index(const struct executor *x, const struct s4d_op *op)
+static int op_index(const struct rank *r, const struct s4d_op *op)
 {
-    return (int)(op - x->program->ops);
+    return (int)(op - r->program->ops);
 }
 
 static void mark_dirty(struct executor *x, int rank)
@@ -38,18 +38,21 @@ static void mark_dirty(struct executor *x, int rank)
     s4d_push(x->dirty, x->n_dirty, x->cap_dirty, rank);
 }
 
-/* The newest completion of `stream` may be what the idle compute stream waits for. */
-static void note_met(struct executor *x, int rank, enum s4d_stream stream, double now_s)
+/* The newest completions of `stream`, from op `before` on, may be what the idle compute stream
+ * waits for. */
+static void note_met(struct executor *x, int rank, enum s4d_stream stream, int before, double now_s)
 {
     struct rank *r = &x->ranks[rank];
     if (r->state[S4D_STREAM_COMPUTE] != WAITING ||
-        r->done[S4D_STREAM_COMPUTE] == s4d_executor_total(x, S4D_STREAM_COMPUTE))
+        r->done[S4D_STREAM_COMPUTE] == s4d_executor_total(x, rank, S4D_STREAM_COMPUTE))
         return;
     int iteration;
     const struct s4d_op *op = s4d_executor_head(x, rank, S4D_STREAM_COMPUTE, &iteration);
-    for (int i = 0; i < op->n_waits; i++)
-        if (op->waits[i].stream == stream && needed(x, &op->waits[i], iteration) == r->done[stream])
+    for (int i = 0; i < op->n_waits; i++) {
+        int need = needed(r, &op->waits[i], iteration);
+        if (op->waits[i].stream == stream && before < need && need <= r->done[stream])
             s4d_account_met(&r->account, now_s, stream);
+    }
 }
 
 /* The first iteration is over on every rank: from here on time is charged. */
@@ -78,24 +81,32 @@ static void count_end(struct executor *x, int rank, int iteration, enum s4d_stre
         x->observer->window(x->observer->context, false, now_s);
 }
 
-static void finish_op(struct executor *x, int rank, enum s4d_stream stream)
+/* The op at the stream's head, or the batch. */
+static void finish_post(struct executor *x, int rank, enum s4d_stream stream)
 {
     struct rank *r = &x->ranks[rank];
     double now_s = s4d_engine_now_s(x->engine);
-    int iteration;
-    const struct s4d_op *op = s4d_executor_head(x, rank, stream, &iteration);
+    int iteration, before = r->done[stream];
+    int first = op_index(r, s4d_executor_head(x, rank, stream, &iteration));
+    int last = s4d_batch_last(r->program, first);
     s4d_account_end(&r->account, now_s, stream);
     r->state[stream] = WAITING;
-    r->done[stream]++;
-    note_met(x, rank, stream, now_s);
-    if (x->observer->ended)
-        x->observer->ended(x->observer->context, rank, op_index(x, op), iteration, now_s);
-    if (x->index.ends[op_index(x, op)])
-        count_end(x, rank, iteration, stream, now_s);
+    r->done[stream] += last - first + 1;
+    note_met(x, rank, stream, before, now_s);
+    for (int i = first; i <= last; i++) {
+        if (x->observer->ended)
+            x->observer->ended(x->observer->context, rank, i, iteration, now_s);
+        if (r->index->ends[i])
+            count_end(x, rank, iteration, stream, now_s);
+    }
     s4d_push(x->queue, x->n_queue, x->cap_queue, (struct item){rank, stream});
 }
 
-static void work_off(struct executor *x);
+void s4d_executor_ended(struct executor *x, int rank, enum s4d_stream stream)
+{
+    if (--x->ranks[rank].left[stream] == 0)
+        finish_post(x, rank, stream);
+}
 
 static void on_timer(void *context, int tag)
 {
@@ -106,8 +117,8 @@ static void on_timer(void *context, int tag)
         r->timer = NULL;
         r->computing = false;
     }
-    finish_op(x, rank, (enum s4d_stream)stream);
-    work_off(x);
+    finish_post(x, rank, (enum s4d_stream)stream);
+    s4d_executor_work_off(x);
 }
 
 /* Sets the compute op's timer for its present rate. */
@@ -133,14 +144,19 @@ static void settle(struct executor *x, int rank)
                                 rank * S4D_STREAMS + S4D_STREAM_COMPUTE);
 }
 
+void s4d_executor_beside(struct executor *x, int rank, bool across_nodes, int by)
+{
+    x->ranks[rank].beside[across_nodes] += by;
+    mark_dirty(x, rank);
+}
+
 static void end_collective(struct executor *x, int group)
 {
     const struct s4d_group_class *g = &x->system->groups[group];
     struct group *state = &x->groups[group];
     for (int i = 0; i < g->n_members; i++) {
-        x->ranks[g->member[i]].beside[state->across_nodes]--;
-        mark_dirty(x, g->member[i]);
-        finish_op(x, g->member[i], g->stream);
+        s4d_executor_beside(x, g->member[i], state->across_nodes, -1);
+        s4d_executor_ended(x, g->member[i], g->stream);
     }
 }
 
@@ -199,13 +215,13 @@ static void on_flow(void *context, int tag)
         return;
     }
     end_collective(x, group);
-    work_off(x);
+    s4d_executor_work_off(x);
 }
 
 static void on_moved(void *context, int group)
 {
     end_collective(context, group);
-    work_off(context);
+    s4d_executor_work_off(context);
 }
 
 static void on_latency(void *context, int group)
@@ -234,15 +250,25 @@ static void tell_started(const struct executor *x, int rank, int op, int iterati
         x->observer->started(x->observer->context, rank, op, iteration, now_s);
 }
 
+void s4d_executor_started(struct executor *x, int rank, const struct s4d_op *op, int iteration)
+{
+    struct rank *r = &x->ranks[rank];
+    double now_s = s4d_engine_now_s(x->engine);
+    if (!r->told[op->stream])
+        s4d_account_start(&r->account, now_s, op->stream, false);
+    r->told[op->stream] = true;
+    tell_started(x, rank, op_index(r, op), iteration, now_s);
+}
+
 static void start_collective(struct executor *x, int group, const struct s4d_op *op, int iteration)
 {
     const struct s4d_group_class *g = &x->system->groups[group];
     struct group *state = &x->groups[group];
     double now_s = s4d_engine_now_s(x->engine);
     state->arrived = 0;
-    state->op = op_index(x, op);
+    state->op = op_index(&x->ranks[g->member[0]], op);
     state->iteration = iteration;
-    state->price = x->index.size[state->op];
+    state->price = x->ranks[g->member[0]].index->size[state->op];
     struct price *price = &state->prices[state->price];
     if (!price->known)
         find_price(x, group, op, price);
@@ -250,10 +276,8 @@ static void start_collective(struct executor *x, int group, const struct s4d_op 
         x->run->collectives += g->groups;
         x->run->extrapolated += price->cost.extrapolated ? g->groups : 0;
     }
-    for (int i = 0; i < g->n_members; i++) {
-        s4d_account_start(&x->ranks[g->member[i]].account, now_s, g->stream, false);
-        tell_started(x, g->member[i], state->op, iteration, now_s);
-    }
+    for (int i = 0; i < g->n_members; i++)
+        s4d_executor_started(x, g->member[i], op, iteration);
     state->phase = price->cost.first_phase;
     if (price->flows->n == 0 || price->cost.volume_B <= 0) {
         end_collective(x, group);
@@ -272,25 +296,35 @@ static void arrive(struct executor *x, int rank, const struct s4d_op *op, int it
 {
     int group = x->system->ranks[rank].group[op->stream];
     S4D_ASSERT(group >= 0, "a collective on a stream without a group");
-    x->ranks[rank].beside[x->groups[group].across_nodes]++;
-    mark_dirty(x, rank);
+    s4d_executor_beside(x, rank, x->groups[group].across_nodes, 1);
     if (++x->groups[group].arrived == x->system->groups[group].n_members)
         start_collective(x, group, op, iteration);
+}
+
+/* What communicates, by itself or in a batch. */
+static void post(struct executor *x, int rank, int first, int last, int iteration)
+{
+    struct rank *r = &x->ranks[rank];
+    enum s4d_stream stream = r->program->ops[first].stream;
+    r->left[stream] = last - first + 1;
+    r->told[stream] = false;
+    for (int i = first; i <= last; i++) {
+        const struct s4d_op *op = &r->program->ops[i];
+        if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE)
+            s4d_executor_message(x, rank, op, iteration);
+        else
+            arrive(x, rank, op, iteration);
+    }
 }
 
 static void start_op(struct executor *x, int rank, const struct s4d_op *op, int iteration)
 {
     struct rank *r = &x->ranks[rank];
-    double now_s = s4d_engine_now_s(x->engine), time_s = x->index.kernel_s[op_index(x, op)];
-    r->state[op->stream] = RUNNING;
-    if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE) {
-        arrive(x, rank, op, iteration);
-        return;
-    }
+    double now_s = s4d_engine_now_s(x->engine), time_s = r->index->kernel_s[op_index(r, op)];
     s4d_account_start(&r->account, now_s, op->stream, op->kind == S4D_OP_GEMM);
-    tell_started(x, rank, op_index(x, op), iteration, now_s);
+    tell_started(x, rank, op_index(r, op), iteration, now_s);
     if (time_s <= 0) {
-        finish_op(x, rank, op->stream);
+        finish_post(x, rank, op->stream);
     } else if (op->stream == S4D_STREAM_COMPUTE) {
         r->work_s = time_s / x->system->ranks[rank].speed;
         r->computing = true;
@@ -301,28 +335,43 @@ static void start_op(struct executor *x, int rank, const struct s4d_op *op, int 
     }
 }
 
-/* Starts the head of the stream if it can; else notes the counter it is blocked by. */
+/* Whether every wait of an op is met; else the stream is blocked by the first that is not. */
+static bool may_start(struct rank *r, const struct s4d_op *op, int iteration)
+{
+    for (int i = 0; i < op->n_waits; i++) {
+        const struct s4d_wait *w = &op->waits[i];
+        int need = needed(r, w, iteration);
+        if (r->done[w->stream] < need) {
+            r->blocked_by[op->stream] = (int)w->stream;
+            r->needed[op->stream] = need;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Starts the head of the stream, or its batch, if it can; else notes the counter it is blocked by.
+ */
 static void try_start(struct executor *x, int rank, int stream)
 {
     struct rank *r = &x->ranks[rank];
-    if (r->state[stream] != WAITING || r->done[stream] == s4d_executor_total(x, stream))
+    if (r->state[stream] != WAITING || r->done[stream] == s4d_executor_total(x, rank, stream))
         return;
     int iteration;
     const struct s4d_op *op = s4d_executor_head(x, rank, stream, &iteration);
-    for (int i = 0; i < op->n_waits; i++) {
-        const struct s4d_wait *w = &op->waits[i];
-        int need = needed(x, w, iteration);
-        if (r->done[w->stream] < need) {
-            r->blocked_by[stream] = (int)w->stream;
-            r->needed[stream] = need;
+    int first = op_index(r, op), last = s4d_batch_last(r->program, first);
+    for (int i = first; i <= last; i++)
+        if (!may_start(r, &r->program->ops[i], iteration))
             return;
-        }
-    }
-    start_op(x, rank, op, iteration);
+    r->state[stream] = RUNNING;
+    if (s4d_communicates(op->kind))
+        post(x, rank, first, last, iteration);
+    else
+        start_op(x, rank, op, iteration);
 }
 
 /* Everything that the completions of this instant make possible; timers last. */
-static void work_off(struct executor *x)
+void s4d_executor_work_off(struct executor *x)
 {
     for (int i = 0; i < x->n_queue; i++) {
         struct item item = x->queue[i];
@@ -339,21 +388,49 @@ static void work_off(struct executor *x)
     x->n_dirty = 0;
 }
 
-static void set_up_state(struct executor *x)
+/* Of the programs of all stages, or of the one. Returns the most sizes that any has. */
+static int make_indices(struct executor *x, const struct s4d_kernels *kernels)
+{
+    int sizes = 0;
+    x->n_indices = x->program->stages ? x->program->grid.size[S4D_PIPE] : 1;
+    x->index = s4d_calloc((size_t)x->n_indices, sizeof *x->index);
+    for (int i = 0; i < x->n_indices; i++) {
+        x->index[i] = s4d_program_index_make(s4d_stage_program(x->program, i), kernels,
+                                             &x->system->cluster->rates);
+        sizes = x->index[i].n_sizes > sizes ? x->index[i].n_sizes : sizes;
+    }
+    return sizes;
+}
+
+static void set_up_rank(struct executor *x, int rank)
+{
+    struct rank *r = &x->ranks[rank];
+    int c[S4D_AXES] = {0};
+    if (x->program->stages)
+        s4d_grid_coordinates(&x->program->grid, x->system->ranks[rank].representative, c);
+    r->program = s4d_stage_program(x->program, c[S4D_PIPE]);
+    r->index = &x->index[c[S4D_PIPE]];
+    s4d_account_init(&r->account);
+    for (int k = 0; k < ITERATIONS; k++)
+        r->ends_left[k] = r->index->n_ends;
+    for (int s = 0; s < S4D_STREAMS; s++)
+        r->first_post[s] = -1;
+}
+
+static void set_up_state(struct executor *x, const struct s4d_kernels *kernels)
 {
     const struct s4d_system *s = x->system;
+    int sizes = make_indices(x, kernels);
+    x->free_message = -1;
     x->ranks = s4d_calloc((size_t)s->n_ranks, sizeof *x->ranks);
     x->groups = s4d_calloc((size_t)s->n_groups, sizeof *x->groups);
-    for (int i = 0; i < s->n_ranks; i++) {
-        s4d_account_init(&x->ranks[i].account);
-        for (int k = 0; k < ITERATIONS; k++)
-            x->ranks[i].ends_left[k] = x->index.n_ends;
-    }
+    for (int i = 0; i < s->n_ranks; i++)
+        set_up_rank(x, i);
     for (int k = 0; k < ITERATIONS; k++)
         x->ranks_left[k] = s->n_ranks;
     for (int i = 0; i < s->n_groups; i++) {
         x->groups[i].across_nodes = s->groups[i].by_algorithm[0].shape.nodes > 1;
-        x->groups[i].prices = s4d_calloc((size_t)x->index.n_sizes, sizeof *x->groups[i].prices);
+        x->groups[i].prices = s4d_calloc((size_t)sizes, sizeof *x->groups[i].prices);
     }
 }
 
@@ -362,11 +439,14 @@ static void free_executor(struct executor *x)
     s4d_engine_destroy(x->engine);
     for (int i = 0; i < x->system->n_groups; i++)
         free(x->groups[i].prices);
+    for (int i = 0; i < x->n_indices; i++)
+        s4d_program_index_free(&x->index[i]);
+    free(x->index);
     free(x->groups);
     free(x->ranks);
+    free(x->messages);
     free(x->queue);
     free(x->dirty);
-    s4d_program_index_free(&x->index);
 }
 
 int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, struct s4d_error *err)
@@ -376,11 +456,11 @@ int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, stru
     if (!x->observer)
         x->observer = &nobody;
     *x->run = (struct s4d_run){0};
-    x->index = s4d_program_index_make(x->program, kernels, &system->cluster->rates);
-    x->run->gemm_flops = x->index.gemm_flops;
+    if (s4d_executor_check(x, err))
+        return -1;
     for (int i = 0; i < 2; i++)
         x->rate_beside[i] = s4d_kernel_rate_beside(kernels, i == 1);
-    set_up_state(x);
+    set_up_state(x, kernels);
     x->engine = x->mover ? x->mover->engine(x->mover->self)
                          : s4d_system_engine(system, x->observer->rates != NULL);
     if (x->observer->rates)
@@ -388,12 +468,12 @@ int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, stru
     for (int i = 0; i < system->n_ranks; i++)
         for (int s = 0; s < S4D_STREAMS; s++)
             try_start(x, i, s);
-    work_off(x);
+    s4d_executor_work_off(x);
     s4d_engine_run(x->engine);
     int rc = 0;
     for (int i = 0; i < system->n_ranks && rc == 0; i++)
         for (int s = 0; s < S4D_STREAMS && rc == 0; s++)
-            if (x->ranks[i].done[s] < s4d_executor_total(x, s))
+            if (x->ranks[i].done[s] < s4d_executor_total(x, i, s))
                 rc = s4d_executor_deadlock(x, err);
     if (rc == 0)
         s4d_executor_results(x);

@@ -17,15 +17,31 @@ static void describe(const struct s4d_op *op, char *text, size_t size)
              micro_batch, op->position, s4d_streams[op->stream].name);
 }
 
-/* The engine has run dry with ops left: names the first of them whose wait is not met, or, if there
- * is none, the first collective that a member has not come to. */
+/* A message whose peer never comes to it. */
+static int lonely(const struct executor *x, const struct message *m, struct s4d_error *err)
+{
+    char op[256];
+    describe(&x->ranks[m->rank].program->ops[m->op], op, sizeof op);
+    return s4d_fail(err, S4D_EXIT_BUG, "",
+                    "deadlock: rank %d, iteration %d: %s waits for rank %d, which does not %s it",
+                    x->system->ranks[m->rank].representative, m->iteration, op,
+                    x->system->ranks[m->peer].representative, m->sends ? "receive" : "send");
+}
+
+/* The engine has run dry with ops left: names the first message that one rank alone has come to,
+ * the first op whose wait is not met, or, if there are none, the first collective that a member has
+ * not come to. */
 int s4d_executor_deadlock(const struct executor *x, struct s4d_error *err)
 {
+    for (int i = 0; i < x->system->n_ranks; i++)
+        for (int s = 0; s < S4D_STREAMS; s++)
+            if (x->ranks[i].first_post[s] >= 0)
+                return lonely(x, &x->messages[x->ranks[i].first_post[s]], err);
     for (int members = 0; members < 2; members++)
         for (int i = 0; i < x->system->n_ranks; i++)
             for (int s = 0; s < S4D_STREAMS; s++) {
                 const struct rank *r = &x->ranks[i];
-                if (r->done[s] == s4d_executor_total(x, s) ||
+                if (r->done[s] == s4d_executor_total(x, i, s) ||
                     (r->state[s] == WAITING) == (members == 1))
                     continue;
                 int iteration;
@@ -36,8 +52,8 @@ int s4d_executor_deadlock(const struct executor *x, struct s4d_error *err)
                     return s4d_fail(err, S4D_EXIT_BUG, "",
                                     "deadlock: rank %d, iteration %d: %s has not all its members",
                                     rank, iteration, op);
-                int length = x->program->stream_length[r->blocked_by[s]], at = r->needed[s] - 1;
-                describe(x->index.order[r->blocked_by[s]][at % length], other, sizeof other);
+                int length = r->program->stream_length[r->blocked_by[s]], at = r->needed[s] - 1;
+                describe(r->index->order[r->blocked_by[s]][at % length], other, sizeof other);
                 return s4d_fail(err, S4D_EXIT_BUG, "",
                                 "deadlock: rank %d, iteration %d: %s waits for %s of iteration %d",
                                 rank, iteration, op, other, at / length);
@@ -61,6 +77,7 @@ void s4d_executor_results(struct executor *x)
             run->slowest_rank = x->system->ranks[i].representative;
         }
     const struct s4d_account *a = &x->ranks[slowest].account;
+    run->gemm_flops = x->ranks[slowest].index->gemm_flops;
     run->first_iteration_s = end_s[0];
     run->iteration_time_s = end_s[1] - end_s[0];
     run->gemm_time_s = a->gemm_s;

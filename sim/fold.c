@@ -3,7 +3,8 @@
  * keys) nor by what they touch (the refinement). Then all members of a class do the same at the
  * same time:
  *
- * - a rank's ops depend on its device's speed and on when the collectives of its groups end;
+ * - a rank's ops depend on its stage's program, its device's speed, on when the collectives of its
+ *   groups end, and its messages, which begin when its peer, one of one class, has come to them;
  * - a group's collective starts when its members have arrived, that is, when one of each class of
  *   members has, and ends when its flows have ended;
  * - max-min sharing lets all flows grow together until a link is full. Links of a class carry the
@@ -71,7 +72,7 @@ static void set_keys(const struct s4d_full *f, const struct s4d_cluster *c, uint
     const char *kinds[64];
     int n_kinds = 0;
     for (int i = 0; i < f->n_ranks; i++)
-        set_key(key, i, RANK, 0, bits(c->device_speed[s4d_device_of_rank(c, i)]), 0);
+        set_key(key, i, RANK, f->stage[i], bits(c->device_speed[s4d_device_of_rank(c, i)]), 0);
     int *seen = s4d_malloc((size_t)f->n_groups * sizeof *seen + 1), n_seen = 0;
     for (int i = 0; i < f->n_groups; i++)
         set_key(key, s4d_full_group_node(f, i), GROUP, f->groups[i].set,

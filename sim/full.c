@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/collective/channels.h" /* for: s4d_channel_edge */
 #include "support/memory.h"
 
 /* What the collectives of one set of axes ask the library for. */
@@ -28,14 +29,29 @@ struct building {
     int *group_of;                  /* by set and rank */
     struct s4d_crossing *crossings; /* in the order of the flows */
     int n_crossings, cap_crossings;
+    int cap_messages;
 };
 
-static void find_sets(struct s4d_full *f, const struct s4d_program *p)
+static bool is_collective(const struct s4d_op *op)
+{
+    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE;
+}
+
+/* Programs that differ: of every stage, or the one. */
+static int programs(const struct s4d_program *p)
+{
+    return p->stages ? p->grid.size[S4D_PIPE] : 1;
+}
+
+static void find_sets(struct s4d_full *f, const struct s4d_program *first)
 {
     bool used[S4D_STREAMS] = {false};
-    for (int i = 0; i < p->n_ops; i++)
-        if (s4d_op_kinds[p->ops[i].kind].op_class == S4D_CLASS_COLLECTIVE)
-            used[p->ops[i].stream] = true;
+    for (int stage = 0; stage < programs(first); stage++) {
+        const struct s4d_program *p = s4d_stage_program(first, stage);
+        for (int i = 0; i < p->n_ops; i++)
+            if (is_collective(&p->ops[i]))
+                used[p->ops[i].stream] = true;
+    }
     for (int s = 0; s < S4D_STREAMS; s++) {
         f->set_of_stream[s] = -1;
         for (int k = 0; k < f->n_sets && used[s]; k++)
@@ -52,7 +68,7 @@ static void find_requests(struct building *b, const struct s4d_program *p)
 {
     for (int i = 0; i < p->n_ops; i++) {
         const struct s4d_op *op = &p->ops[i];
-        if (s4d_op_kinds[op->kind].op_class != S4D_CLASS_COLLECTIVE)
+        if (!is_collective(op))
             continue;
         struct request r = {b->f->set_of_stream[op->stream], op->kind,
                             (double)s4d_collective_bytes(&op->c, op->kind)};
@@ -207,6 +223,63 @@ static int add_groups(struct building *b, struct s4d_error *err)
     return rc;
 }
 
+/* The flow of what a rank sends the peer that is so many stages away. */
+static void add_message(struct building *b, int rank, int peer)
+{
+    struct s4d_full *f = b->f;
+    struct s4d_channel channel = {.share = 1};
+    int c[S4D_AXES], per = b->c->machine->node.devices;
+    s4d_grid_coordinates(b->grid, rank, c);
+    c[S4D_PIPE] += peer;
+    int to = s4d_grid_rank(b->grid, c);
+    int out = s4d_device_of_rank(b->c, rank), in = s4d_device_of_rank(b->c, to);
+    s4d_channel_edge(&channel, b->c, out, in);
+    s4d_path_merge(&channel.path);
+    for (int i = 0; i < channel.path.n; i++)
+        s4d_push(b->crossings, b->n_crossings, b->cap_crossings,
+                 (struct s4d_crossing){f->n_flows, channel.path.link[i], channel.path.weight[i]});
+    s4d_push(f->flows, f->n_flows, b->cap_flows,
+             (struct s4d_full_flow){S4D_ALGORITHMS + (out / per != in / per), peer, 1});
+    s4d_push(f->messages, f->n_messages, b->cap_messages,
+             (struct s4d_full_message){rank, to, peer});
+    s4d_path_free(&channel.path);
+    free(channel.edge);
+}
+
+static bool sends_to(const struct s4d_program *p, int peer)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == S4D_OP_SEND && p->ops[i].c.message.peer == peer)
+            return true;
+    return false;
+}
+
+static int add_messages(struct building *b, const struct s4d_program *p, struct s4d_error *err)
+{
+    int pipe = p->grid.size[S4D_PIPE];
+    bool *sends = s4d_calloc((size_t)pipe * (size_t)pipe, sizeof *sends); /* [stage][to] */
+    for (int stage = 0; stage < programs(p); stage++)
+        for (int to = 0; to < pipe; to++)
+            sends[stage * pipe + to] =
+                to != stage && sends_to(s4d_stage_program(p, stage), to - stage);
+    for (int rank = 0; rank < b->f->n_ranks; rank++)
+        for (int to = 0, from = b->f->stage[rank]; to < pipe; to++)
+            if (sends[from * pipe + to])
+                add_message(b, rank, to - from);
+    free(sends);
+    return s4d_cluster_check_ways(b->c, err);
+}
+
+static void find_stages(struct s4d_full *f, const struct s4d_program *p)
+{
+    f->stage = s4d_calloc((size_t)f->n_ranks, sizeof *f->stage);
+    for (int rank = 0; rank < f->n_ranks && p->stages; rank++) {
+        int c[S4D_AXES];
+        s4d_grid_coordinates(&p->grid, rank, c);
+        f->stage[rank] = c[S4D_PIPE];
+    }
+}
+
 /* Lists the links whose number is `marked`, and numbers them on. */
 static int list_links(struct s4d_full *f, int *number, int n, int marked, int next)
 {
@@ -276,6 +349,7 @@ static void settle_links(struct building *b, bool fold)
 static void each_edge(struct building *b,
                       void (*visit)(struct s4d_full *f, int from, int to, int weight))
 {
+    enum { SENDS = 1, RECEIVES = 2 };
     struct s4d_full *f = b->f;
     for (int set = 0; set < f->n_sets; set++)
         for (int rank = 0; rank < f->n_ranks; rank++) {
@@ -283,8 +357,16 @@ static void each_edge(struct building *b,
             visit(f, rank, s4d_full_group_node(f, group), 1);
             visit(f, s4d_full_group_node(f, group), rank, 1);
         }
+    int first_message = f->n_flows - f->n_messages;
+    for (int i = 0; i < f->n_messages; i++) {
+        int flow = s4d_full_flow_node(f, first_message + i);
+        visit(f, f->messages[i].from, flow, SENDS);
+        visit(f, flow, f->messages[i].from, SENDS);
+        visit(f, f->messages[i].to, flow, RECEIVES);
+        visit(f, flow, f->messages[i].to, RECEIVES);
+    }
     for (int group = 0; group < f->n_groups; group++) {
-        int end = group + 1 < f->n_groups ? f->groups[group + 1].first_flow : f->n_flows;
+        int end = group + 1 < f->n_groups ? f->groups[group + 1].first_flow : first_message;
         for (int flow = f->groups[group].first_flow; flow < end; flow++) {
             visit(f, s4d_full_group_node(f, group), s4d_full_flow_node(f, flow), 1);
             visit(f, s4d_full_flow_node(f, flow), s4d_full_group_node(f, group), 1);
@@ -337,10 +419,14 @@ int s4d_full_create(struct s4d_full *f, const struct s4d_cluster *c, const struc
                         "the grid has %d ranks, the cluster %d devices", f->n_ranks, c->n_devices);
     struct building b = {
         .f = f, .c = c, .grid = &p->grid, .allowed = allowed, .chosen_set = -1, .chosen_shape = -1};
+    find_stages(f, p);
     find_sets(f, p);
-    find_requests(&b, p);
+    for (int stage = 0; stage < programs(p); stage++)
+        find_requests(&b, s4d_stage_program(p, stage));
     s4d_feeders_watch(c, fold);
     int rc = add_groups(&b, err);
+    if (rc == 0)
+        rc = add_messages(&b, p, err);
     if (rc == 0) {
         settle_links(&b, fold);
         make_graph(&b);
@@ -356,6 +442,8 @@ void s4d_full_free(struct s4d_full *f)
 {
     free(f->groups);
     free(f->flows);
+    free(f->messages);
+    free(f->stage);
     free(f->shapes);
     free(f->links);
     free(f->spare_start);

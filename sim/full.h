@@ -8,8 +8,13 @@
 #include "sim/system.h"
 
 struct s4d_full_flow {
-    int algorithm, phase;
+    int algorithm,
+        phase; /* of a message S4D_ALGORITHMS, + 1 across nodes; its peer (schedule/op.h) */
     double share;
+};
+/* What a rank sends a peer on the pipe. */
+struct s4d_full_message {
+    int from, to, peer; /* ranks; the difference of their stages */
 };
 /* The ranks that differ in one of the axis sets alone. */
 struct s4d_full_group {
@@ -21,9 +26,11 @@ struct s4d_full_group {
 };
 
 /* Nodes of the graph: ranks, then groups (set by set, by lowest rank), flows (group by group), and
- * the links that some flow crosses (ascending), but for those that are spare (sim/spare.h). Edges:
- * a rank and its group of each set; a group and its ranks, then its flows; a flow and its group,
- * then the links it crosses, with its weight there. */
+ * the links that some flow crosses (ascending), but for those that are spare (sim/spare.h). Flows
+ * of messages come after those of all groups. Edges: a rank and its group of each set, then its
+ * messages' flows, with weight 1 where it sends and 2 where it receives; a group and its ranks,
+ * then its flows; a flow and its group or its two ranks, then the links it crosses, with its weight
+ * there. */
 struct s4d_full {
     s4d_axes set[S4D_STREAMS];      /* distinct axes of the streams that have collectives */
     int set_of_stream[S4D_STREAMS]; /* -1: no collectives */
@@ -31,6 +38,9 @@ struct s4d_full {
     int n_ranks, n_groups, n_flows, n_links;
     struct s4d_full_group *groups;
     struct s4d_full_flow *flows;
+    struct s4d_full_message *messages; /* by sender; message i has flow n_flows - n_messages + i */
+    int n_messages;
+    int *stage;                  /* by rank, where stages have programs of their own; else all 0 */
     struct s4d_channels *shapes; /* distinct; channel = NULL */
     int n_shapes, cap_shapes;
     int *links;               /* their numbers in the cluster; after them those of n_spare others */

@@ -51,7 +51,7 @@ struct s4d_program_index s4d_program_index_make(const struct s4d_program *p,
     for (int i = 0; i < p->n_ops; i++) {
         const struct s4d_op *op = &p->ops[i];
         x.order[op->stream][op->position] = op;
-        if (!is_collective(op))
+        if (!s4d_communicates(op->kind))
             x.kernel_s[i] = s4d_kernel_time_s(kernels, p, op) /
                             rates->op_class[s4d_op_kinds[op->kind].op_class];
         x.ends[i] = !adamw || op->kind == S4D_OP_ADAMW;

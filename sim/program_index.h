@@ -9,7 +9,7 @@
 
 struct s4d_program_index {
     const struct s4d_op **order[S4D_STREAMS]; /* a stream's ops by position */
-    double *kernel_s;                         /* by op, at the rates; 0 for collectives */
+    double *kernel_s;                         /* by op, at the rates; 0 of what communicates */
     int *size;   /* by op: which of its stream's distinct (kind, bytes) of collectives */
     int n_sizes; /* the most that a stream has */
     bool *ends;  /* by op: an iteration ends with the last of these */

@@ -159,6 +159,22 @@ static void make_ranks(struct quotient *q, const struct s4d_cluster *c,
     memcpy(q->s->class_of_rank, q->class_of, (size_t)f->n_ranks * sizeof *q->s->class_of_rank);
 }
 
+/* Of every class of senders what its lowest rank sends. */
+static void make_messages(struct quotient *q)
+{
+    const struct s4d_full *f = q->f;
+    q->s->messages = s4d_malloc((size_t)f->n_messages * sizeof *q->s->messages + 1);
+    for (int i = 0; i < f->n_messages; i++) {
+        const struct s4d_full_message *m = &f->messages[i];
+        int flow = f->n_flows - f->n_messages + i;
+        if (q->lowest[q->class_of[m->from]] == m->from)
+            q->s->messages[q->s->n_messages++] =
+                (struct s4d_message_class){q->class_of[m->from], q->class_of[m->to],
+                                           q->class_of[s4d_full_flow_node(f, flow)] - q->first_flow,
+                                           f->flows[flow].algorithm > S4D_ALGORITHMS};
+    }
+}
+
 static void make_system(struct s4d_system *s, const struct s4d_full *f, const struct s4d_cluster *c,
                         const int *class_of, bool fold)
 {
@@ -187,6 +203,7 @@ static void make_system(struct s4d_system *s, const struct s4d_full *f, const st
     make_flows(&q);
     make_groups(&q, c, first);
     make_ranks(&q, c, first);
+    make_messages(&q);
     free(q.lowest);
     free(q.size);
     free(q.stamp);
@@ -220,6 +237,7 @@ void s4d_system_free(struct s4d_system *s)
     free(s->ranks);
     free(s->groups);
     free(s->flows);
+    free(s->messages);
     free(s->links);
     free(s->class_of_rank);
     free(s->class_of_link);

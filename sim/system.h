@@ -41,6 +41,11 @@ struct s4d_group_class {
     double rate;                                         /* of its stream's collectives */
     struct s4d_group_flows by_algorithm[S4D_ALGORITHMS]; /* in the order of s4d_algorithms */
 };
+/* What a rank class sends another, of a later or an earlier stage: member by member. */
+struct s4d_message_class {
+    int from, to, flow; /* rank classes; index into flows */
+    bool across_nodes;
+};
 struct s4d_rank_class {
     int representative; /* the lowest rank of the class */
     int members;
@@ -63,6 +68,8 @@ struct s4d_system {
     int n_groups;
     struct s4d_flow_class *flows;
     int n_flows;
+    struct s4d_message_class *messages; /* by sender */
+    int n_messages;
     struct s4d_link_class *links;
     int n_links, n_limiting;
     int *class_of_rank; /* by rank */
@@ -70,12 +77,13 @@ struct s4d_system {
     int *block;         /* what the classes point into */
 };
 
-/* The system of the program's grid on the cluster. Only streams with collectives in the program get
- * groups, and these the algorithms that the library would choose for the program's sizes, out of
- * those whose bit is set in `allowed` (bit i: s4d_algorithms[i]; ~0u: all). fold: its quotient by
- * colour refinement of the union of all axes, verified to be equitable exactly after hashing (else
- * exit 70). 0, or -1: a cluster with fewer devices than the grid has ranks (65), a group for which
- * no allowed algorithm has channels (65). Free with s4d_system_free. */
+/* The system of the program's grid on the cluster; of a pipe's, with the programs of all its
+ * stages. Only streams with collectives in the program get groups, and these the algorithms that
+ * the library would choose for the program's sizes, out of those whose bit is set in `allowed` (bit
+ * i: s4d_algorithms[i]; ~0u: all). fold: its quotient by colour refinement of the union of all
+ * axes, verified to be equitable exactly after hashing (else exit 70). 0, or -1: a cluster with
+ * fewer devices than the grid has ranks (65), a group for which no allowed algorithm has channels
+ * (65). Free with s4d_system_free. */
 int s4d_system_create(struct s4d_system *s, const struct s4d_cluster *c,
                       const struct s4d_program *p, unsigned allowed, bool fold,
                       struct s4d_error *err);
