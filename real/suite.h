@@ -3,11 +3,12 @@
  *
  *     name: cluster                  # default: the file's name
  *     time_limit: 3600 s             # of the night
- *     experiment_time_limit: 600 s   # of an experiment, all its repeats; time_limit in one says
- * its repeats: 3                     # own; the night runs A B A B A B preflight: stop # off |
- * go-on | stop: where it finds something wrong rates: true                    # each experiment's
- * operations are measured alone, too global_batch: 512              # the options of what is run:
- * for all ... experiments:
+ *     experiment_time_limit: 600 s   # of an experiment, all its repeats; or its own time_limit
+ *     repeats: 3                     # the night runs A B A B A B
+ *     preflight: stop                # off | go-on | stop: where it finds something wrong
+ *     rates: true                    # each experiment's operations are measured alone, too
+ *     global_batch: 512              # the options of what is run: for all ...
+ *     experiments:
  *       - {name: a, workload: gpt-5b, grid: 4x2x4x2}
  *       - {name: b, workload: gpt-10b, grid: 4x4x4x1, global_batch: 1024}   # ... or for one
  *

@@ -29,6 +29,15 @@ static int by_distance(const void *a, const void *b)
     return (p->rank > q->rank) - (p->rank < q->rank);
 }
 
+/* What the ranking's model can tell of where the job runs: single links and nodes it cannot, and
+ * only the simulations that follow know them. */
+static const struct s4d_scenario *told(const struct s4d_simulation *s)
+{
+    struct s4d_rates rates;
+    return s4d_scenario_rates(&rates, s->machine, s->gpus, s->scenario, NULL) == 0 ? s->scenario
+                                                                                   : NULL;
+}
+
 int s4d_candidates(const struct s4d_simulation *s, bool near, struct s4d_candidate **list,
                    int *divide, struct s4d_error *err)
 {
@@ -38,6 +47,7 @@ int s4d_candidates(const struct s4d_simulation *s, bool near, struct s4d_candida
                               .order = s->grid,
                               .options = s->options,
                               .largest_micro_batch = true,
+                              .scenario = told(s),
                               .strategy = s4d_strategies};
     struct s4d_ranking r;
     int rc = s4d_space_rank(&space, &r, err), n = r.n;

@@ -57,6 +57,13 @@ number() {
     simulate --gpus 64 --grid auto 2> /dev/null | grep -q "^# grid chosen: .* best by the model simulated"
 }
 
+@test "simulate: --grid auto ranks by the machine's rates; where it runs, the simulations know" {
+    # z at a twentieth: weights are sharded no more. By all rates in full they are, 64 or 16 ways.
+    grid=$(simulate --gpus 64 --grid auto --set rates.z=0.05 --json 2> /dev/null | number grid)
+    [ "$grid" = '"4x1x1x16"' ]
+    [ "$(simulate --gpus 64 --grid auto --placement random:3 --json 2> /dev/null | number simulated)" -eq 10 ]
+}
+
 @test "simulate: exposed parts sum to the iteration" {
     simulate --gpus 64 --grid 2x2x4x4 --json 2> /dev/null > "$dir/out"
     python3 - "$dir/out" <<'END'
