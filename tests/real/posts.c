@@ -6,7 +6,7 @@
  *   mpirun -n 4 posts [cuda]
  *
  * cuda: by the CUDA backend, in this program the one that tests/double makes run without a GPU, in
- * eight orders, in two as CUDA graphs; and ranks that wait for each other for ever say so. */
+ * eight orders, in one as CUDA graphs; and ranks that wait for each other for ever say so. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,15 +211,14 @@ static void check_cuda(void)
     char what[64];
     for (int seed = 1; seed <= SEEDS; seed++) {
         struct how how = {.batched = true};
-        for (int graphs = 0; graphs < (seed <= 2 ? 2 : 1); graphs++) {
+        for (int graphs = 0; graphs < (seed == 1 ? 2 : 1); graphs++) {
             how.graphs = graphs;
             s4d_ranks_seed(seed);
             snprintf(what, sizeof what, "seed %d%s", seed, graphs ? ", as graphs" : "");
             check_all(&how, what);
         }
         s4d_ranks_seed(seed);
-        check_deadlock(2);
-        check_deadlock(4);
+        check_deadlock(seed % 2 ? 2 : 4);
     }
 }
 

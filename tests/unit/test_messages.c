@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,7 @@
 #include "schedule/plan.h"
 #include "schedule/print.h"
 #include "schedule/record_parts.h"
+#include "schedule/timeline.h"
 #include "tests/lib/handmade.h"
 #include "tests/lib/interpreter.h"
 #include "tests/lib/pipe.h"
@@ -459,6 +461,34 @@ static void test_said(void **state)
     pipe_free(&pipe);
 }
 
+/* Each of a batch is an event of its own. */
+static void test_timeline(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_messages.XXXXXX", text[4096] = "";
+    struct s4d_grid grid = grid_of(4, 1);
+    struct s4d_error err = {0};
+    struct s4d_timeline *t;
+    struct pipe pipe;
+    close(mkstemp(path));
+    pipe_make(&pipe, PIPE_RING, &grid, N, true);
+    good(s4d_timeline_open(&t, path, &err), &err);
+    s4d_timeline_rank(t, &pipe.program[2], 2, "");
+    for (int op = 0; op < 2; op++)
+        s4d_timeline_op(t, &pipe.program[2], 2, op, 0, 1e-6, 3e-6);
+    good(s4d_timeline_close(t, &err), &err);
+    FILE *f = fopen(path, "r");
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    unlink(path);
+    static const char *const said[] = {"rank 2 (x 0, y 0, z 0, pipe 2, data 0)", "p2p-forward",
+                                       "send numbers", "receive numbers", "\"bytes\":64"};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (!strstr(text, said[i]))
+            fail_msg("'%s' is not in\n%s", said[i], text);
+    pipe_free(&pipe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_ends),        cmocka_unit_test(test_stages),
         cmocka_unit_test(test_interpreter), cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_stuck),       cmocka_unit_test(test_said),
+        cmocka_unit_test(test_timeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
