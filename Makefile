@@ -97,7 +97,8 @@ export MPICC
 REAL_CFLAGS ?= -O3 -march=native
 RUN_LACKS := $(shell .ci/deps.sh quiet run 2>/dev/null)
 RUN_LIBS := $(shell pkg-config --libs jansson yaml-0.1 expat openblas 2>/dev/null) -lm -lpthread -ldl
-# Of the kernels, whatever BUILD is: fat binaries, and PTX of the last for chips to come.
+# Of the kernels, whatever BUILD is: fat binaries, and PTX of the last for chips to come, as text: a
+# test reads it.
 CUDA_OBJECTS := $(if $(CUDA_LACKS),,$(CUDA_KERNELS:real/cuda/kernels/%.cu=build/cuda/%.o))
 CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(comma)code=compute_$(lastword $(CUDA_ARCHS))
@@ -135,7 +136,7 @@ build/cuda/archs: FORCE
 build/cuda/%.o: real/cuda/kernels/%.cu build/cuda/archs
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CCACHE) $(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
+	$(Q)$(CCACHE) $(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(CUDA_CODE) -no-compress -Xcompiler -fPIC$(comma)-Wall$(comma)-Wextra \
 	    -Werror all-warnings -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(BUILD)/scale4d-cuda.so: $(call object,$(CUDA)) $(CUDA_OBJECTS)

@@ -9,6 +9,7 @@
 #include "cli/run/devices.h"
 #include "cli/run/train.h"
 #include "real/host_class.h"
+#include "real/peak.h"
 #include "schedule/flops.h"
 #include "schedule/record_parts.h"
 #include "support/memory.h"
@@ -145,6 +146,32 @@ void s4d_train_inputs(json_t *record, const struct s4d_train *t)
     json_object_set_new(record, "progress", json_string(s4d_progress_names[t->progress]));
 }
 
+/* Of all ranks' devices together, what is advertised of their products; where one is not known by
+ * its name, nothing. */
+static void add_peak(json_t *record, const struct s4d_train *t)
+{
+    double flops_per_s = 0;
+    const char *source = NULL;
+    size_t i;
+    json_t *device;
+    json_array_foreach(t->devices[0], i, device)
+    {
+        const char *name = json_string_value(json_object_get(device, "name"));
+        struct s4d_peak peak =
+            s4d_advertised_peak(name ? name : "", t->program.options.precision, t->config->tf32);
+        if (!peak.source)
+            return;
+        flops_per_s += peak.flops_per_s;
+        source = source ? source : peak.source;
+    }
+    if (!source)
+        return;
+    double rate = json_number_value(json_object_get(record, "flops_per_s"));
+    json_object_set_new(record, "peak_fraction", json_real(rate / flops_per_s));
+    json_object_set_new(record, "peak_flops_per_s", json_real(flops_per_s));
+    json_object_set_new(record, "peak_source", json_string(source));
+}
+
 static void add_times(json_t *record, const struct s4d_train *t,
                       const struct s4d_train_times *times)
 {
@@ -165,6 +192,7 @@ static void add_times(json_t *record, const struct s4d_train *t,
     s4d_record_rates(record, &p->model, &p->options,
                      s4d_formula_flops(&p->model, p->options.global_batch, p->options.recompute),
                      s4d_program_executed_flops(p), t_s);
+    add_peak(record, t);
     json_object_set_new(record, "gemm_flops_per_s", number_or_null(a->gemm_flops / a->gemm_s));
     json_object_set_new(record, "gemm_share", number_or_null(a->gemm_s / t_s));
     json_object_set_new(record, "issue_share", number_or_null(a->issue_s / t_s));
@@ -221,7 +249,10 @@ static void print_human(const json_t *r, int completed)
     const json_t *exposed = json_object_get(r, "exposed_s"), *part;
     double t_s = get(r, "iteration_time_s");
     const char *name;
-    char time[32], flops[32];
+    char time[32], flops[32], peak[64] = "";
+    if (json_object_get(r, "peak_fraction"))
+        snprintf(peak, sizeof peak, "  %.1f %% of the advertised peak",
+                 100 * get(r, "peak_fraction"));
     if (!isnan(t_s)) {
         printf("%10s %12s %12s %12s %10s %10s\n", "iteration", "formula", "executed", "tokens",
                "gemm", "memory");
@@ -234,10 +265,10 @@ static void print_human(const json_t *r, int completed)
         json_object_foreach((json_t *)exposed, name, part)
             printf("%-10s %12.3f %8.2f\n", name, 1e3 * json_number_value(part),
                    100 * json_number_value(part) / t_s);
-        printf("# median of %zu iterations %s  %s by the formula  slowest rank %.0f\n",
+        printf("# median of %zu iterations %s  %s by the formula%s  slowest rank %.0f\n",
                json_array_size(json_object_get(r, "samples_s")),
                s4d_format_time(t_s, time, sizeof time),
-               s4d_format_flops(get(r, "flops_per_s"), flops, sizeof flops),
+               s4d_format_flops(get(r, "flops_per_s"), flops, sizeof flops), peak,
                get(r, "slowest_rank"));
     }
     size_t n = json_array_size(json_object_get(r, "loss"));

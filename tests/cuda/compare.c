@@ -176,11 +176,12 @@ static bool check(const struct s4d_kernel_case *c, uint64_t seed, enum s4d_type 
     return worst <= 1;
 }
 
-int s4d_compare_kernels(uint64_t seed, const struct s4d_op_runner *runners, int n_runners)
+int s4d_compare_kernels(uint64_t seed, const struct s4d_op_runner *runners, int n_runners,
+                        int n_before)
 {
     static const enum s4d_type types[] = {S4D_F32, S4D_F64, S4D_BF16, S4D_F16};
     bool tested[S4D_OP_KINDS] = {false};
-    int n = 0, failed = 0;
+    int n = n_before, failed = 0;
     for (int i = 0; i < s4d_n_kernel_cases; i++)
         for (size_t k = 0; k < sizeof types / sizeof *types; k++)
             for (int r = 0; r < n_runners; r++, n++) {

@@ -23,8 +23,9 @@ struct s4d_op_runner {
                 bool f64);
 };
 
-/* Prints TAP. Returns how many tests failed: results that differ, and bytes written that are none
- * of an operand's. */
-int s4d_compare_kernels(uint64_t seed, const struct s4d_op_runner *runners, int n_runners);
+/* Prints TAP, after n_before other tests. Returns how many tests failed: results that differ, and
+ * bytes written that are none of an operand's. */
+int s4d_compare_kernels(uint64_t seed, const struct s4d_op_runner *runners, int n_runners,
+                        int n_before);
 
 #endif

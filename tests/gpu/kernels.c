@@ -110,7 +110,7 @@ int main(int argc, char **argv)
         printf("not ok - a GPU\n");
         s4d_error_print(&err);
     } else {
-        failed = s4d_compare_kernels(seed, &runner, 1);
+        failed = s4d_compare_kernels(seed, &runner, 1, 0);
         for (int i = 0; i < 2; i++)
             gpus[i].device.close(gpus[i].device.self);
     }

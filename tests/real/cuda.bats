@@ -72,7 +72,13 @@ is_built() {
 }
 @test "cuda: machine code for every chip asked for, and PTX for later ones" {
     is_built || skip "built without CUDA"
-    command -v cuobjdump > /dev/null || skip "no cuobjdump"
-    cuobjdump --list-elf --list-ptx "$(dirname "$run4d")/scale4d-cuda.so" > "$dir/code"
-    grep -q 'sm_80' "$dir/code" && grep -q 'sm_90.*ptx' "$dir/code"
+    python3 tests/cuda/fat_binary.py "$(dirname "$run4d")/scale4d-cuda.so" codes > "$dir/codes"
+    for arch in $(cat build/cuda/archs); do
+        [ "$(grep -cx "machine code $arch" "$dir/codes")" -eq "$(ls real/cuda/kernels/*.cu | wc -l)" ]
+    done
+    [ "$(grep -cx "PTX $arch" "$dir/codes")" -eq "$(ls real/cuda/kernels/*.cu | wc -l)" ]
+}
+@test "cuda: kernels that go over matrices have 16-byte accesses; none has atomics, or a local array" {
+    is_built || skip "built without CUDA"
+    python3 tests/cuda/fat_binary.py "$(dirname "$run4d")/scale4d-cuda.so" accesses real/cuda/kernels/*.cu
 }

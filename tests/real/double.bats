@@ -35,8 +35,20 @@ fails() {
     [ $((SECONDS - start)) -le 30 ] || { echo "$fail: took $((SECONDS - start)) s"; return 1; }
 }
 
-@test "double: trains, and says which libraries it stands for" {
+@test "double: trains, and says which libraries it stands for, and the part of what GPUs advertise" {
     ends 0 "CUDA 1" -- "$mpirun" -n 2 "$run_double" "${small[@]}"
+    ! grep -q advertised "$dir/out"
+    # NVIDIA H200: 989 TFLOP/s in bf16. One that is not known: nothing is said of all.
+    S4D_DOUBLE_NAME="NVIDIA H200" ends 0 "% of the advertised peak" -- "$mpirun" -n 2 "$run_double" \
+        "${small[@]}" --record "$dir/record"
+    python3 -c "
+import json
+r = json.load(open('$dir/record'))
+assert r['peak_flops_per_s'] == 2 * 989e12 and r['peak_source'], r['peak_flops_per_s']
+assert abs(r['peak_fraction'] * 2 * 989e12 / r['flops_per_s'] - 1) < 1e-12, r['peak_fraction']"
+    ends 0 -- "$mpirun" -n 1 -x "S4D_DOUBLE_NAME=NVIDIA H200" "$run_double" "${small[@]}" --json \
+        : -n 1 "$run_double" "${small[@]}" --json
+    ! grep -q peak_f "$dir/out"
 }
 
 @test "double: every place that calls a library fails once, and says rank, host, call and its words" {
@@ -243,4 +255,26 @@ END
     SCALE4D_GPU_RESERVE="1 MB" ends 0 -- "${two[@]}"
     SCALE4D_GPU_RESERVE="1" ends 64 "SCALE4D_GPU_RESERVE: expected" -- "${two[@]}"
     S4D_DOUBLE_GPU_BYTES=1700000000 ends 0 -- "${two[@]}"
+}
+
+@test "double: the Slurm script for GPUs, edited as it says: one rank a GPU, every rank sees all of its node" {
+    mkdir -p "$dir/bin" "$dir/job/build"
+    ln -s "$PWD/$run_double" "$dir/job/build/scale4d-run"
+    cat > "$dir/bin/srun" <<END
+#!/bin/bash
+while [[ \$1 == --* ]]; do echo "\$1" >> "$dir/srun"; shift; done
+exec "$mpirun" -n 2 "\$@"
+END
+    chmod +x "$dir/bin/srun"
+    sed 's/^workload=.*/workload=gpt-tiny/; s/^grid=[^ ]*/grid=2x1x1x1/; s/^global_batch=.*/global_batch=8/
+        s/--iterations 50/--iterations 2 --gemm-cache cache/' real/launch/train-gpu.sbatch > "$dir/job/train.sbatch"
+    SLURM_SUBMIT_DIR=$dir/job SLURM_JOB_ID=7 PATH=$dir/bin:$PATH ends 0 -- bash "$dir/job/train.sbatch"
+    grep -qx -- --kill-on-bad-exit=1 "$dir/srun" && ! grep -q gpu "$dir/srun"
+    python3 -c "
+import json
+r = json.load(open('$dir/job/scale4d-7.jsonl'))
+assert r['gemm_tuning'] == 'full' and len(r['loss']) == 2
+assert len({d['pci'] for d in r['provenance']['devices']['ranks']}) == 2, r['provenance']['devices']"
+    grep -qx '#SBATCH --ntasks-per-node=8' real/launch/train-gpu.sbatch
+    grep -qx '#SBATCH --gpus-per-node=8' real/launch/train-gpu.sbatch
 }

@@ -147,6 +147,17 @@ may() {
     [ -z "$bad" ] || { echo "without SPDX line: $bad"; false; }
 }
 
+@test "every shell script parses; what is edited and sent to a cluster passes shellcheck, where that is" {
+    local file
+    git ls-files '*.sh' '*.sbatch' '.ci/*' | while read -r file; do
+        case $(head -n 1 "$file") in
+        *bash) bash -n "$file" ;;
+        */sh) sh -n "$file" ;;
+        esac || { echo "$file"; exit 1; }
+    done
+    ! command -v shellcheck > /dev/null || shellcheck real/launch/*.sh real/launch/*.sbatch
+}
+
 @test "every command is a file of cli and a row of main's table" {
     for f in cli/*.c; do
         name=$(basename "$f" .c)

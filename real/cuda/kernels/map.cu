@@ -171,15 +171,28 @@ static __device__ __forceinline__ int bytes_of(s4d_type type)
                                                                     : 1;
 }
 
-/* n elements as they are. */
-static __device__ __forceinline__ void copy(const void *from, void *to, int bytes)
+/* n elements as they are; where `from` is NULL, zeros. */
+template <typename T>
+static __device__ __forceinline__ void copy_of(const void *from, void *to, int n)
 {
-    if (is_aligned(from) && is_aligned(to) && bytes % 16 == 0)
-        for (int i = 0; i < bytes / 16; i++)
-            ((packet<uint32_t> *)to)[i] = ((const packet<uint32_t> *)from)[i];
+    enum { PER = 16 / sizeof(T) };
+    if (n % PER == 0 && is_aligned(from) && is_aligned(to))
+        for (int i = 0; i < n / PER; i++)
+            ((packet<T> *)to)[i] = from ? ((const packet<T> *)from)[i] : packet<T>{};
     else
-        for (int i = 0; i < bytes; i++)
-            ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];
+        for (int i = 0; i < n; i++)
+            ((T *)to)[i] = from ? ((const T *)from)[i] : 0;
+}
+static __device__ __forceinline__ void copy(const void *from, void *to, int bytes, int n)
+{
+    if (bytes == 8)
+        copy_of<uint64_t>(from, to, n);
+    else if (bytes == 4)
+        copy_of<uint32_t>(from, to, n);
+    else if (bytes == 2)
+        copy_of<uint16_t>(from, to, n);
+    else
+        copy_of<uint8_t>(from, to, n);
 }
 
 /* out = x, converting; of the same type, integers too, as it is. */
@@ -189,7 +202,7 @@ template <typename REAL> static __global__ void cast(const s4d_cuda_args a)
     int size = bytes_of(a.o[0].type);
     each_pair(a.o[0], a.o[1], [&](int64_t xi, int64_t xj, int64_t i, int64_t j, int n) {
         if (same)
-            copy(element(a.o[0], xi, xj, size), element(a.o[1], i, j, size), n * size);
+            copy(element(a.o[0], xi, xj, size), element(a.o[1], i, j, size), size, n);
         else
             store(a.o[1], i, j, n, load<REAL>(a.o[0], xi, xj, n));
     });
@@ -199,9 +212,8 @@ template <typename REAL> static __global__ void cast(const s4d_cuda_args a)
 template <typename REAL> static __global__ void zero(const s4d_cuda_args a)
 {
     int size = bytes_of(a.o[0].type);
-    const packet<uint32_t> zeros[4] = {};
     each(a.o[0].rows, a.o[0].cols,
-         [&](int64_t i, int64_t j, int n) { copy(zeros, element(a.o[0], i, j, size), n * size); });
+         [&](int64_t i, int64_t j, int n) { copy(NULL, element(a.o[0], i, j, size), size, n); });
 }
 
 S4D_KERNEL(activation_forward, S4D_SPAN_ELEMENTS, 2, 0, false);

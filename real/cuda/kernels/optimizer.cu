@@ -16,8 +16,9 @@ template <typename REAL> static __global__ void squared_norm_parts(const s4d_cud
             if (x.rows == 1)
                 v = load<REAL>(x, 0, at, n);
             else
-                for (int l = 0; l < n; l++)
-                    v.v[l] = load_at<REAL>(x, at + l);
+#pragma unroll
+                for (int l = 0; l < WIDE; l++)
+                    v.v[l] = l < n ? load_at<REAL>(x, at + l) : 0;
             REAL sum = 0;
 #pragma unroll
             for (int l = 0; l < WIDE; l++) {
