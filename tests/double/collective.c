@@ -328,6 +328,19 @@ static ncclResult_t launch(const struct post *post)
     return ncclInProgress;
 }
 
+/* Of buffers that overlap NCCL allows those that are in place: an all-reduce's are the same, an
+ * all-gather reads its own part of the output, a reduce-scatter writes its own of the input. */
+static bool overlaps_wrongly(ncclComm_t comm, const struct part *c)
+{
+    size_t own = (size_t)comm->rank * size_of(c->type) * c->count;
+    const unsigned char *in = c->in, *out = c->out;
+    if (is_message(c) || in + bytes_in(comm, c) <= out || out + bytes_out(comm, c) <= in)
+        return false;
+    return c->kind == ALL_GATHER       ? in != out + own
+           : c->kind == REDUCE_SCATTER ? out != in + own
+                                       : in != out;
+}
+
 static ncclResult_t check(ncclComm_t comm, cudaStream_t stream, const struct part *wish)
 {
     const char *name = names[wish->kind];
@@ -344,6 +357,8 @@ static ncclResult_t check(ncclComm_t comm, cudaStream_t stream, const struct par
     if ((wish->kind != RECEIVE && !s4d_double_is_device(wish->in, bytes_in(comm, wish))) ||
         (wish->kind != SEND && !s4d_double_is_device(wish->out, bytes_out(comm, wish))))
         return s4d_double_wrong(NULL, ncclInvalidArgument, "a buffer that is not the device's");
+    if (overlaps_wrongly(comm, wish))
+        s4d_double_refuse(name, "buffers that overlap, and not in place");
     if (s4d_double_invalid(stream))
         return s4d_double_wrong(comm, ncclUnhandledCudaError, "the capture is invalid");
     if (!comm->stream && s4d_double_capturing())

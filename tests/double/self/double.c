@@ -282,6 +282,11 @@ ncclResult_t settle(ncclComm_t comm)
 
 static ncclComm_t world, swapped;
 
+static void overlap(void)
+{
+    ncclAllGather(device, device + 1, 2, ncclFloat, swapped, stream[0]);
+}
+
 static void use_two_streams(void)
 {
     ncclAllReduce(device, device, 1, ncclFloat, ncclSum, swapped, stream[1]);
@@ -330,6 +335,7 @@ static void check_collectives(void)
     }
     report(good, "collectives, in the order of a split's keys");
     report(ends_by(use_two_streams) == SIGABRT, "a communicator on two streams is refused");
+    report(ends_by(overlap) == SIGABRT, "buffers that overlap, and not in place, are refused");
 }
 
 /* ---- messages and groups ---- */
