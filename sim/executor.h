@@ -33,12 +33,12 @@ struct s4d_flow_event {
     double now_s;
 };
 
-/* Told what happens, in order of time. op: its list index. Each function may be NULL. Watching
- * changes no time. */
+/* Told what happens, in order of time. op: its list index, in the program of the rank's stage. Each
+ * function may be NULL. Watching changes no time. */
 struct s4d_observer {
     void (*ended)(void *context, int rank_class, int op, int iteration, double end_s);
     void *context;
-    /* A collective starts when its last member has come to it. */
+    /* A collective starts when its last member has come to it, a message when both ranks have. */
     void (*started)(void *context, int rank_class, int op, int iteration, double start_s);
     void (*flow)(void *context, const struct s4d_flow_event *event);
     /* Time has passed since flows last began or ended: s4d_system_use of the engine (its
@@ -48,7 +48,9 @@ struct s4d_observer {
     void (*window)(void *context, bool open, double now_s);
 };
 
-/* observer may be NULL. 0, or -1: a deadlock (exit 70) with rank, stream, op and wait. */
+/* Of a pipe: program is any of its stages'. observer may be NULL; of messages its `flow` is not
+ * told. 0, or -1: a deadlock (exit 70) with rank, stream, op and wait; a batch of more than one
+ * collective (65). */
 int s4d_execute_observed(const struct s4d_system *system, const struct s4d_program *program,
                          const struct s4d_kernels *kernels, const struct s4d_observer *observer,
                          struct s4d_run *run, struct s4d_error *err);

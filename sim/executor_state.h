@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the executor knows at one instant: shared by its loop (executor.c), its starts (execute.c)
- * and by what is said when it has ended (executor_end.c); nobody else's. */
+/* What the executor knows at one instant: shared by its loop (executor.c), what it begins with
+ * (executor_set_up.c), messages (executor_messages.c), its starts (execute.c) and by what is said
+ * when it has ended (executor_end.c); nobody else's. */
 #ifndef S4D_SIM_EXECUTOR_STATE_H
 #define S4D_SIM_EXECUTOR_STATE_H
 
@@ -120,6 +121,9 @@ void s4d_executor_work_off(struct executor *x);
 
 /* Runs the program; of x only what s4d_execute is given is set. 0, or -1 (a deadlock). */
 int s4d_executor_run(struct executor *x, const struct s4d_kernels *kernels, struct s4d_error *err);
+/* executor_set_up.c: of what s4d_execute is given, all but the engine, which is let go with it. */
+void s4d_executor_set_up(struct executor *x, const struct s4d_kernels *kernels);
+void s4d_executor_tear_down(struct executor *x);
 /* A deadlock, if any: names the first message that one rank alone has come to, the first op whose
  * wait is not met, or, if there are none, the first collective that a member has not come to. 0, or
  * -1 (exit 70). */

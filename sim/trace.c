@@ -8,6 +8,7 @@
 void s4d_trace_create(struct s4d_trace *t, const struct s4d_system *system,
                       const struct s4d_program *program)
 {
+    S4D_ASSERT(!program->stages, "a trace of the programs of a pipe's stages");
     *t = (struct s4d_trace){.system = system, .program = program};
     t->span = s4d_calloc((size_t)system->n_ranks * 2 * (size_t)program->n_ops, sizeof *t->span);
 }

@@ -17,6 +17,7 @@ struct s4d_trace {
     double open_s, close_s; /* the second iteration, as iteration_time_s measures it */
 };
 
+/* Of a program that all ranks run. */
 void s4d_trace_create(struct s4d_trace *t, const struct s4d_system *system,
                       const struct s4d_program *program);
 void s4d_trace_free(struct s4d_trace *t);
