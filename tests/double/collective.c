@@ -285,6 +285,8 @@ static bool step(void *data)
             raise(SIGKILL);
         if (s4d_double_fails("collective"))
             s4d_double_wrong(comm, ncclRemoteError, "a peer is gone, as asked");
+        if (s4d_double_is_held())
+            return false;
         if (!begin(p))
             return end(p);
     }
