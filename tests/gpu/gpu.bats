@@ -106,6 +106,18 @@ alike() {
     sed 's/^/# /' "$dir/out" >&3
     awk '$1 == "layer" && $2 == "all" { seen = 1; if ($6 > 100 || $6 < 50) bad = 1 } END { exit bad || !seen }' "$dir/out"
 }
+# Weights, gradients and AdamW's state take 18 bytes of each of 5 billion parameters. The aim is 60 %.
+@test "gpu: GPT-5B trains, and what part of the advertised peak it gets, optimizer included" {
+    [ "$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1)" -gt 130000 ] ||
+        skip "it needs a GPU of 130 GB"
+    ends 0 -- "$run4d" train --backend cuda --workload gpt-5b --grid 1x1x1x1 --global-batch 16 --precision bf16 \
+        --iterations 4 --gemm-tuning full --gemm-cache "$dir/cache.tsv" --record "$dir/record"
+    grep '^# median' "$dir/out" >&3
+    python3 -c "
+import json
+r = json.load(open('$dir/record'))
+assert all(10 < x < 13 for x in r['loss']) and 0.1 < r.get('peak_fraction', 0.5) < 1, r"
+}
 @test "gpu: compute-sanitizer finds nothing" {
     command -v compute-sanitizer > /dev/null || skip "no compute-sanitizer"
     for tool in memcheck racecheck initcheck synccheck; do
