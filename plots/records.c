@@ -2,7 +2,6 @@
 #include "plots/records.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,8 +109,14 @@ static int append_line(int file, const char *line, size_t n)
     off_t end = regular ? whole_lines(file, about.st_size) : -1;
     if (end >= 0 && end < about.st_size && ftruncate(file, end) != 0)
         return -1;
-    errno = ENOSPC; /* of a write that ends early */
-    if (write(file, line, n) == (ssize_t)n)
+    while (n > 0) { /* again: of a pipe, where a signal came */
+        ssize_t part = write(file, line, n);
+        if (part < 0 && errno != EINTR)
+            break;
+        line += part > 0 ? part : 0;
+        n -= part > 0 ? (size_t)part : 0;
+    }
+    if (n == 0)
         return 0;
     int why = errno;
     if (end >= 0 && ftruncate(file, end) != 0)
@@ -130,7 +135,7 @@ int s4d_records_append(struct s4d_records *records, const char *file, json_t *re
     S4D_ASSERT(memory != NULL, "no memory for a record");
     int rc = s4d_record_write(record, memory, err);
     fclose(memory);
-    int out = rc ? -1 : open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int out = rc ? -1 : s4d_open_at_end(file);
     if (rc == 0 && (out < 0 || append_line(out, line, n) != 0))
         rc = fail(file, "cannot be written", err);
     if (out >= 0 && close(out) != 0 && rc == 0)

@@ -23,10 +23,29 @@ static int cannot(const struct s4d_replacement *r, struct s4d_error *err)
                     errno ? strerror(errno) : "an earlier write failed");
 }
 
+/* Where a name lies in /proc, by whatever link (/dev/stdout, /dev/fd/63 of a shell's >(...)): a
+ * link there names no file that could be another. NULL: it does not. Caller frees. */
+static char *in_proc(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    char *folder = slash ? s4d_asprintf("%.*s", (int)(slash - file) + 1, file) : s4d_strdup(".");
+    char *real = realpath(folder, NULL), *found = NULL;
+    if (real && strncmp(real, "/proc/", strlen("/proc/")) == 0)
+        found = s4d_asprintf("%s/%s", real, slash ? slash + 1 : file);
+    free(folder);
+    free(real);
+    return found;
+}
+
 char *s4d_link_target(const char *file)
 {
     char *at = s4d_strdup(file), text[PATH_MAX];
     for (int i = 0; i < MOST_LINKS; i++) {
+        char *proc = in_proc(at);
+        if (proc) {
+            free(at);
+            return proc;
+        }
         ssize_t n = readlink(at, text, sizeof text - 1);
         if (n < 0) /* no link, or nothing there */
             return at;
@@ -36,8 +55,6 @@ char *s4d_link_target(const char *file)
             slash ? s4d_asprintf("%.*s/%s", (int)(slash - at), at, text) : s4d_strdup(text);
         free(at);
         at = next;
-        if (strncmp(at, "/proc/", strlen("/proc/")) == 0) /* names no file that could be another */
-            return at;
     }
     free(at);
     errno = ELOOP;
@@ -88,9 +105,41 @@ static void release(struct s4d_replacement *r)
     *r = (struct s4d_replacement){0};
 }
 
+/* -1: the target is none of our own descriptors. */
+static int descriptor_of(const char *target)
+{
+    char folder[64];
+    int n = snprintf(folder, sizeof folder, "/proc/%ld/fd/", (long)getpid());
+    char *end;
+    long fd = strncmp(target, folder, (size_t)n) == 0 ? strtol(target + n, &end, 10) : -1;
+    return fd < 0 || fd > INT_MAX || end == target + n || *end ? -1 : (int)fd;
+}
+
+/* Opened again, a file would be written from its start, or its end, over what stdout writes there:
+ * a descriptor of our own is copied, and shares its place in the file. */
+static int open_target(const char *target, int flags)
+{
+    int own = descriptor_of(target);
+    if (own < 0)
+        return open(target, flags | O_APPEND | O_CLOEXEC, 0666);
+    return own == STDOUT_FILENO && fflush(stdout) ? -1 : fcntl(own, F_DUPFD_CLOEXEC, 0);
+}
+
+int s4d_open_at_end(const char *file)
+{
+    struct stat there;
+    char *target = s4d_link_target(file);
+    bool other = target && stat(target, &there) == 0 && !S_ISREG(there.st_mode);
+    int fd = target ? open_target(target, other ? O_WRONLY : O_RDWR | O_CREAT) : -1;
+    int why = errno;
+    free(target);
+    errno = why;
+    return fd;
+}
+
 static int open_itself(const struct s4d_replacement *r, struct s4d_error *err)
 {
-    int fd = open(r->file, O_WRONLY | O_APPEND | O_CLOEXEC); /* a folder is refused here */
+    int fd = open_target(r->file, O_WRONLY); /* a folder is refused here */
     return fd < 0 ? cannot(r, err) : fd;
 }
 

@@ -3,8 +3,8 @@
  * FILE.partial, to the disk, and renamed.
  *
  * A symbolic link stays: what it points at is replaced, beside itself and so on its own file
- * system. A file keeps its permissions. What is no ordinary file (a pipe, /dev/null, /dev/stdout)
- * is written as it is. */
+ * system. A file keeps its permissions. What is no ordinary file (a pipe, /dev/null) is written as
+ * it is; so is a descriptor of our own (/dev/stdout, a shell's >(...)), behind what it has. */
 #ifndef S4D_SUPPORT_REPLACE_H
 #define S4D_SUPPORT_REPLACE_H
 
@@ -25,6 +25,10 @@ struct s4d_replacement {
 char *s4d_link_target(const char *file);
 /* Whether such a target is replaced; else it is written as it is. */
 bool s4d_is_replaced(const char *target);
+
+/* To write behind what is there: a file, made where there is none (for reading, too, and whatever
+ * links lead to it), a pipe, a device, or a descriptor of our own. -1 with errno. Caller closes. */
+int s4d_open_at_end(const char *file);
 
 /* FILE.partial is locked: one that a killed process left is written anew, that of a living one is
  * waited for, a second at most. 0, or -1 (exit 74), and nothing is to be closed. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a training run reports: samples from all ranks, their median, the record and its text. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "cli/run/devices.h"
 #include "cli/run/train.h"
+#include "plots/records.h"
 #include "real/host_class.h"
 #include "real/peak.h"
 #include "schedule/flops.h"
@@ -279,16 +279,12 @@ static void print_human(const json_t *r, int completed)
                json_is_true(json_object_get(r, "interrupted")) ? "INTERRUPTED" : "OK");
 }
 
+/* In one piece, whole or not there, whoever else adds to the file. */
 static int append_record(const char *name, json_t *record, struct s4d_error *err)
 {
-    FILE *out = fopen(name, "ae");
-    if (!out)
-        return s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot open: %s", strerror(errno));
-    int rc = s4d_record_write(record, out, err);
-    if (rc && err)
-        snprintf(err->where, sizeof err->where, "%s", name);
-    if (fclose(out) != 0 && !rc)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, name, "cannot write: %s", strerror(errno));
+    struct s4d_records records = {0};
+    int rc = s4d_records_append(&records, name, json_incref(record), err);
+    s4d_records_free(&records);
     return rc;
 }
 

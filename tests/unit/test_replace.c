@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files written beside and renamed: links, permissions, what is no file, what another process
  * writes. */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,6 +124,57 @@ static void test_device(void **state)
     assert_int_equal(err.exit, S4D_EXIT_OUTPUT);
 }
 
+/* As a shell gives >(...) and 3>file: written where the descriptor stands, not from the start, nor
+ * over it. */
+static void test_descriptors(void **state)
+{
+    (void)state;
+    struct s4d_error err;
+    char name[2][64], text[8] = "";
+    int ends[2], fd = open("shared", O_WRONLY | O_CREAT, 0666);
+    assert_true(fd >= 0);
+    snprintf(name[0], sizeof name[0], "/dev/fd/%d", fd);
+    snprintf(name[1], sizeof name[1], "/proc/self/fd/%d", fd);
+    assert_int_equal(symlink(name[0], "to-descriptor"), 0);
+    const char *const names[] = {name[0], name[1], "to-descriptor"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(write(fd, "<", 1), 1);
+        assert_int_equal(s4d_file_writable(names[i], &err), 0);
+        assert_int_equal(replace(names[i], "text", 0, &err), 0);
+        int end = s4d_open_at_end(names[i]);
+        assert_int_equal(write(end, ">", 1), 1);
+        close(end);
+    }
+    expect_text("shared", "<text><text><text>");
+    close(fd);
+    assert_int_equal(replace(names[0], "text", 0, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_OUTPUT);
+
+    assert_int_equal(pipe(ends), 0);
+    snprintf(name[0], sizeof name[0], "/dev/fd/%d", ends[1]);
+    assert_int_equal(s4d_file_writable(name[0], &err), 0);
+    assert_int_equal(replace(name[0], "piped", 0, &err), 0);
+    assert_int_equal(read(ends[0], text, sizeof text - 1), 5);
+    assert_string_equal(text, "piped");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void test_at_end(void **state)
+{
+    (void)state;
+    assert_int_equal(symlink("lines", "to-lines"), 0);
+    for (int i = 0; i < 2; i++) {
+        int fd = s4d_open_at_end("to-lines");
+        assert_int_equal(write(fd, "line\n", 5), 5);
+        close(fd);
+    }
+    expect_text("lines", "line\nline\n");
+    assert_true(is_link("to-lines"));
+    assert_int_equal(s4d_open_at_end("."), -1);
+    assert_int_equal(errno, EISDIR);
+}
+
 /* What a process left goes; what one is writing stays its own. */
 static void test_partial(void **state)
 {
@@ -165,6 +218,8 @@ int main(void)
         cmocka_unit_test(test_permissions_stay),
         cmocka_unit_test(test_failure_leaves_the_old),
         cmocka_unit_test(test_device),
+        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_at_end),
         cmocka_unit_test(test_partial),
     };
     return cmocka_run_group_tests(tests, enter, leave);
