@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/accuracy_kernels.h"
 #include "cli/command.h"
@@ -16,6 +15,7 @@
 #include "support/file.h"
 #include "support/memory.h"
 #include "support/option.h"
+#include "support/processors.h"
 #include "support/progress.h"
 
 struct config {
@@ -192,8 +192,8 @@ static int collectives(struct check *c, struct s4d_error *err)
             return -1;
     struct answer *answers = s4d_calloc((size_t)c->n_jobs, sizeof *answers);
     struct s4d_error *errors = s4d_calloc((size_t)c->n_jobs, sizeof *errors);
-    int failed = s4d_isolated(simulate, c, c->n_jobs, (int)sysconf(_SC_NPROCESSORS_ONLN), answers,
-                              sizeof *answers, errors, count_done);
+    int failed = s4d_isolated(simulate, c, c->n_jobs, s4d_processors(), answers, sizeof *answers,
+                              errors, count_done);
     s4d_progress_end();
     for (int i = 0; i < c->n_jobs; i++) {
         if (errors[i].exit == S4D_EXIT_OK)

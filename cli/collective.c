@@ -258,7 +258,10 @@ static int run(int argc, char **argv)
     struct s4d_collective_options config = defaults;
     struct s4d_error err = {0};
     int rc =
-        s4d_options_argv(groups, s4d_command_collective.summary, argc, argv, &config, NULL, &err);
+        s4d_options_argv(groups,
+                         "Simulates one collective by size, and prints times and bandwidths in "
+                         "nccl-tests' columns.",
+                         argc, argv, &config, NULL, &err);
     if (rc == 0)
         rc = measure(&config, argc, argv, &err);
     s4d_options_free(groups, &config);

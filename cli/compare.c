@@ -92,11 +92,11 @@ static int compare(const struct config *config, const struct s4d_texts *files, i
 static int run(int argc, char **argv)
 {
     struct config config = {.threshold = NAN};
-    struct s4d_texts files = {0};
+    struct s4d_texts files = {.usage = "OLD NEW"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
-                              "Compares records with the same inputs. Arguments: OLD.jsonl and "
-                              "NEW.jsonl, one record a line, as --json prints them.",
+                              "Compares records with the same inputs. OLD and NEW: files with one "
+                              "record a line, as --json prints them.",
                               argc, argv, &config, &files, &err);
     int help = rc == 1, failed = 0;
     if (rc == 0) {

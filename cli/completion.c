@@ -23,11 +23,11 @@ static void write_bash(void)
 static int run(int argc, char **argv)
 {
     static const struct s4d_option_group none[] = {{.options = NULL}};
-    struct s4d_texts shell = {0};
+    struct s4d_texts shell = {.usage = "bash"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(none,
-                              "Prints the completion of the shell that NAME says, bash. In "
-                              "~/.bashrc: source <(scale4d completion bash)",
+                              "Prints the completion of the shell. In ~/.bashrc: "
+                              "source <(scale4d completion bash)",
                               argc, argv, NULL, &shell, &err);
     if (rc == 0 && (shell.n != 1 || strcmp(shell.v[0], "bash") != 0))
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected a shell: bash");

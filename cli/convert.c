@@ -66,11 +66,12 @@ static void list(void)
 static int run(int argc, char **argv)
 {
     struct config config = {.to = -1};
-    struct s4d_texts files = {0};
+    struct s4d_texts files = {.usage = "[FILE...]"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Writes records, of --json and of scale4d-run, for other programs. "
-                              "Arguments: files of records, one a line; - is standard input.",
+                              "FILE: one record a line; - is standard input. Without: lists the "
+                              "formats.",
                               argc, argv, &config, &files, &err);
     if (rc == 0 && config.to < 0 && files.n > 0)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "--to", "expected a format, got none");

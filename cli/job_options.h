@@ -34,4 +34,11 @@
         .help = "override a value of the machine; may be repeated"                                 \
     }
 
+/* int; 0: the command asks s4d_processors() */
+#define S4D_OPTION_WORKERS(at)                                                                     \
+    {                                                                                              \
+        .name = "workers", .key = 'j', .argument = "N", .type = S4D_OPT_INT, .offset = (at),       \
+        .min = 0, .max = 4096, .help = "simulations at once; 0: one per processor"                 \
+    }
+
 #endif

@@ -82,10 +82,9 @@ static int run(int argc, char **argv)
     struct config c = {0};
     struct s4d_texts names = {0};
     struct s4d_error err;
-    int rc = s4d_options_argv(groups,
-                              "[NAME...] Lists the layer kinds; with names, their tensors, sizes "
-                              "and sources.",
-                              argc, argv, &c, &names, &err);
+    int rc = s4d_options_argv(
+        groups, "Lists the layer kinds. With NAMEs: their tensors, sizes and sources.", argc, argv,
+        &c, &names, &err);
     if (rc == 0)
         rc = show(&c, &names, &err);
     s4d_options_free(groups, &c);

@@ -75,13 +75,12 @@ static int links(const struct config *c, const struct s4d_texts *given, struct s
 static int run(int argc, char **argv)
 {
     struct config c = {.value = S4D_LINKS_MEAN};
-    struct s4d_texts given = {0};
+    struct s4d_texts given = {.usage = "FILE"};
     struct s4d_error err = {0};
-    int rc =
-        s4d_options_argv(groups,
-                         "Sums up a table that scale4d simulate --links FILE wrote (NAME: that "
-                         "file), and draws it as a heat map.",
-                         argc, argv, &c, &given, &err);
+    int rc = s4d_options_argv(groups,
+                              "Sums up a table that scale4d simulate --links FILE wrote, and "
+                              "draws it as a heat map.",
+                              argc, argv, &c, &given, &err);
     if (rc == 0)
         rc = links(&c, &given, &err);
     s4d_texts_free(&given);

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         return written(S4D_EXIT_OK);
     }
     bool asked = strcmp(name, "help") == 0;
-    if (strcmp(name, "--help") == 0 || (asked && argc == 2)) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (asked && argc == 2)) {
         help(stdout);
         return written(S4D_EXIT_OK);
     }

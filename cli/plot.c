@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/plot.h"
 #include "cli/stop.h"
 #include "plots/experiment.h"
@@ -43,13 +44,7 @@ static const struct s4d_option figure_table[] = {
      .type = S4D_OPT_FLAG,
      .offset = offsetof(struct figure_options, accept),
      .help = "write expected.tsv instead of comparing with it"},
-    {.name = "workers",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = offsetof(struct figure_options, workers),
-     .min = 0,
-     .max = 1024,
-     .help = "simulations at once; 0: one per processor"},
+    S4D_OPTION_WORKERS(offsetof(struct figure_options, workers)),
     {.name = "output",
      .argument = "FOLDER",
      .type = S4D_OPT_TEXT,
@@ -216,7 +211,7 @@ static int make(struct figure *f, struct s4d_error *err)
 static int plot(int argc, char **argv)
 {
     struct figure f = {.folder = NULL};
-    struct s4d_texts name = {0};
+    struct s4d_texts name = {.usage = "FIGURE"};
     struct s4d_error err = {0};
     int rc =
         s4d_options_argv(groups,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/plot.h"
 #include "cli/stop.h"
 #include "plots/figure.h"
 #include "support/memory.h"
+#include "support/processors.h"
 #include "support/progress.h"
 
 static const struct s4d_series *series_of(const struct figure *f, int i)
@@ -55,7 +55,7 @@ static void done(void *context, int i, json_t *record, const struct s4d_error *w
 
 int s4d_figure_workers(const struct figure *f)
 {
-    return f->options.workers > 0 ? f->options.workers : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return f->options.workers > 0 ? f->options.workers : s4d_processors();
 }
 
 int s4d_figure_simulate(struct figure *f, struct s4d_error *err)

@@ -136,14 +136,13 @@ static int run(int argc, char **argv)
 {
     struct s4d_error err = {0};
     struct options o = {0};
-    struct s4d_texts given = {0};
+    struct s4d_texts given = {.usage = "FROM TO"};
     struct s4d_machine m;
     struct s4d_scenario s;
-    int rc = s4d_options_argv(
-        groups,
-        "The links from one rank to another (two NAMEs: their numbers), with capacity "
-        "and weight, and the latency of the way.",
-        argc, argv, &o, &given, &err);
+    int rc = s4d_options_argv(groups,
+                              "The links from rank FROM to rank TO, two numbers, with capacity and "
+                              "weight, and the latency of the way.",
+                              argc, argv, &o, &given, &err);
     if (rc == 0 && !o.machine)
         rc = s4d_fail(&err, S4D_EXIT_USAGE, "--machine", "missing");
     if (rc == 0)

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/job_options.h"
 #include "sim/sensitivity.h"
 #include "support/nearest.h"
+#include "support/processors.h"
 #include "support/quote.h"
 #include "support/record.h"
 #include "support/units.h"
@@ -27,13 +27,7 @@ const struct s4d_option s4d_sensitivity_options[] = {
      .type = S4D_OPT_LIST,
      .offset = AT(tags),
      .help = "only entries with this tag (assumed, fitted, ...); may be given several times"},
-    {.name = "workers",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(workers),
-     .min = 1,
-     .max = 4096,
-     .help = "simulations at once (default: the processors)"},
+    S4D_OPTION_WORKERS(AT(workers)),
     {.name = NULL},
 };
 
@@ -165,7 +159,7 @@ int s4d_sensitivity_command(const struct s4d_machine *m, const struct s4d_scenar
     struct s4d_simulation s = {
         .machine = m, .scenario = scenario, .workload = &workload, .gpus = o->gpus, .fold = true};
     unsigned tags;
-    s.workers = o->workers ? o->workers : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    s.workers = o->workers ? o->workers : s4d_processors();
     if (!o->workload || o->gpus == 0)
         return s4d_fail(err, S4D_EXIT_USAGE, o->workload ? "--gpus" : "--workload",
                         "--sensitivity needs the job: --workload, --gpus, --grid, --global-batch");

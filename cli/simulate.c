@@ -2,13 +2,14 @@
 /* scale4d simulate: one training iteration on a machine. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/explain.h"
+#include "cli/job_options.h"
 #include "cli/run_options.h"
 #include "cli/stepwise.h"
 #include "sim/tune/terms.h"
+#include "support/processors.h"
 #include "support/record.h"
 #include "support/units.h"
 
@@ -22,13 +23,7 @@ struct config {
 #define AT(field) offsetof(struct config, field)
 static const struct s4d_option options[] = {
     S4D_STEPWISE_OPTION(AT(stepwise)),
-    {.name = "workers",
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(workers),
-     .min = 1,
-     .max = 4096,
-     .help = "simulations at once for --grid auto (default: the processors)"},
+    S4D_OPTION_WORKERS(AT(workers)),
     {.name = "json",
      .type = S4D_OPT_FLAG,
      .offset = AT(json),
@@ -192,7 +187,7 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
     struct s4d_explaining explaining;
     if (s4d_run_inputs_load(&in, &c->run, err))
         return -1;
-    s->workers = c->workers;
+    s->workers = c->workers ? c->workers : s4d_processors();
     s->stepwise = c->stepwise;
     int rc = s4d_explain_begin(&explaining, &c->explain, c->run.gpus, argc, argv, err);
     s->explain = explaining.any ? &explaining.wanted : NULL;
@@ -207,8 +202,7 @@ static int simulate(struct config *c, int argc, char **argv, struct s4d_error *e
 
 static int run(int argc, char **argv)
 {
-    struct config c = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                       .run = s4d_run_options_default()};
+    struct config c = {.run = s4d_run_options_default()};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Simulates one training iteration and prints its time, FLOP/s, "

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +21,13 @@
 #include "plots/track/store.h"
 #include "support/file.h"
 #include "support/memory.h"
+#include "support/processors.h"
 #include "support/progress.h"
 #include "support/record.h"
 #include "support/share.h"
 
 struct config {
-    int processes;
+    int workers;
     char *output, *suite, *night;
     struct s4d_share share; /* of 0: the launcher's */
     bool again;
@@ -35,15 +35,14 @@ struct config {
 
 #define AT(field) offsetof(struct config, field)
 static const struct s4d_option options[] = {
-    {.name = "processes",
+    {.name = "workers",
      .key = 'j',
      .argument = "N",
      .type = S4D_OPT_INT,
-     .offset = AT(processes),
+     .offset = AT(workers),
      .min = 0,
      .max = 4096,
-     .help = "experiments at once; 0 (the default): one per processor, one in each rank of a "
-             "launcher"},
+     .help = "simulations at once; 0: one per processor, one in each rank of a launcher"},
     {.name = "output",
      .argument = "FILE",
      .type = S4D_OPT_TEXT,
@@ -200,13 +199,12 @@ static void done(void *context, int i, json_t *record, const struct s4d_error *w
 
 static int processors(const struct sweep *s)
 {
-    cpu_set_t set;
-    if (s->config.processes > 0)
-        return s->config.processes;
+    if (s->config.workers > 0)
+        return s->config.workers;
     if (s->config.share.of > 1 && strcmp(s->config.share.from, "SLURM_ARRAY_TASK_ID") != 0 &&
         strcmp(s->config.share.from, "--share") != 0)
         return 1;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return s4d_processors();
 }
 
 /* This share's experiments that are not finished, run. */
@@ -306,7 +304,7 @@ static void release(struct sweep *s)
 static int run(int argc, char **argv)
 {
     struct sweep s = {.lock = -1};
-    struct s4d_texts file = {0};
+    struct s4d_texts file = {.usage = "FILE"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Simulates the experiments of FILE: a list, or every combination of "

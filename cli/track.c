@@ -58,7 +58,7 @@ static int run(int argc, char **argv)
         return S4D_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
-        strcmp(argv[1], "--usage") == 0) {
+        strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--usage") == 0) {
         help(stdout);
         return S4D_EXIT_OK;
     }

@@ -53,14 +53,7 @@ static const struct s4d_option options[] = {
      .min = 1,
      .max = 1 << 20,
      .help = "how many to print"},
-    {.name = "workers",
-     .key = 'j',
-     .argument = "N",
-     .type = S4D_OPT_INT,
-     .offset = AT(workers),
-     .min = 1,
-     .max = 4096,
-     .help = "simulations at once (default: the processors)"},
+    S4D_OPTION_WORKERS(AT(workers)),
     {.name = "records",
      .argument = "FILE",
      .type = S4D_OPT_TEXT,
@@ -237,8 +230,7 @@ static int tune(struct s4d_tune_config *c, int argc, char **argv, struct s4d_err
 
 static int run(int argc, char **argv)
 {
-    struct s4d_tune_config c = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                                .top = 20,
+    struct s4d_tune_config c = {.top = 20,
                                 .simulate = 10,
                                 .variants = 2,
                                 .records = s4d_strdup("tune.jsonl"),

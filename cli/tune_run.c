@@ -14,6 +14,7 @@
 #include "sim/fabric.h"
 #include "support/file.h" /* for: s4d_data_folder */
 #include "support/memory.h"
+#include "support/processors.h"
 #include "support/progress.h"
 #include "support/record.h"
 
@@ -185,7 +186,8 @@ int s4d_tune_gpus(struct s4d_tune_run *t, int gpus, struct s4d_error *err)
     warn_short_list(t);
     t->finished = t->now.resumed = take_finished(t);
     struct s4d_tune_watch watch = {on_finished, t};
-    s4d_tune_simulate(&t->now.space, t->now.tuned, t->now.n, t->c->workers, &watch);
+    s4d_tune_simulate(&t->now.space, t->now.tuned, t->now.n,
+                      t->c->workers ? t->c->workers : s4d_processors(), &watch);
     s4d_progress_end();
     if (t->write_fault.exit != S4D_EXIT_OK) {
         *err = t->write_fault;

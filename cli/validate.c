@@ -80,12 +80,12 @@ static int validate(const struct config *c, const struct s4d_texts *files, struc
 static int run(int argc, char **argv)
 {
     struct config c = {0};
-    struct s4d_texts files = {0};
+    struct s4d_texts files = {.usage = "MEASURED SIMULATED"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
-                              "Arguments: MEASURED.jsonl, of scale4d-run train, and "
-                              "SIMULATED.jsonl, of scale4d simulate; one record a line, as --json "
-                              "prints them.",
+                              "Compares simulated iteration times with measured ones. MEASURED is "
+                              "of scale4d-run train, SIMULATED of scale4d simulate: one record a "
+                              "line, as --json prints them.",
                               argc, argv, &c, &files, &err);
     if (rc == 0)
         rc = validate(&c, &files, &err);

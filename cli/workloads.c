@@ -120,7 +120,7 @@ static int show(const char *name, bool json, int argc, char **argv, struct s4d_e
 static int run(int argc, char **argv)
 {
     struct config config = {.json = false};
-    struct s4d_texts names = {NULL, 0, 0};
+    struct s4d_texts names = {.n = 0};
     struct s4d_error err;
     int rc = s4d_options_argv(
         groups, "Lists the models that can be trained. With a NAME (or a file): all of its values.",

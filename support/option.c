@@ -105,7 +105,7 @@ void s4d_texts_free(struct s4d_texts *list)
     for (int i = 0; i < list->n; i++)
         free(list->v[i]);
     free(list->v);
-    *list = (struct s4d_texts){NULL, 0, 0};
+    *list = (struct s4d_texts){.n = 0};
 }
 
 /* A number with a unit in the option's range. */

@@ -32,6 +32,7 @@ enum s4d_option_type {
 struct s4d_texts {
     char **v;
     int n, cap;
+    const char *usage; /* of a command's arguments: what its usage line calls them, "OLD NEW" */
 };
 void s4d_texts_add(struct s4d_texts *list, const char *text); /* a copy of it */
 void s4d_texts_free(struct s4d_texts *list);                  /* texts and list; left empty */

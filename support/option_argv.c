@@ -13,7 +13,7 @@
 #include "support/option_help.h"
 #include "support/quote.h"
 
-enum { KEY_FIRST = 0x100, KEY_HELP = '?', KEY_USAGE = 0x80000 };
+enum { KEY_FIRST = 0x100, KEY_HELP = '?', KEY_H = 'h', KEY_USAGE = 0x80000 };
 
 struct command {
     const struct s4d_option **option;
@@ -96,9 +96,9 @@ static int scan_long(const struct command *c, int argc, char **argv, int *i)
 static int scan_short(const struct command *c, int argc, char **argv, int *i)
 {
     for (const char *letter = argv[*i] + 1; *letter; letter++) {
-        if (*letter == KEY_HELP)
-            continue;
         int at = find_short(c, *letter);
+        if (*letter == KEY_HELP || (*letter == KEY_H && at < 0))
+            continue;
         char text[3] = {'-', *letter, '\0'};
         if (at < 0) {
             s4d_fail(c->err, S4D_EXIT_USAGE, "", "unknown option %s", s4d_quote(text).text);
@@ -172,7 +172,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     struct command *c = state->input;
     if (key == ARGP_KEY_ARG)
         return add_positional(c, text);
-    if (key == KEY_HELP)
+    if (key == KEY_HELP || (key == KEY_H && find_short(c, KEY_H) < 0))
         return help(c, state, true);
     if (key == KEY_USAGE)
         return help(c, state, false);
@@ -197,6 +197,8 @@ static struct argp_option *argp_rows(const struct command *c)
                                       .flags = o->bare ? OPTION_ARG_OPTIONAL : 0});
     }
     s4d_push(rows, n, cap, (struct argp_option){.name = "help", .key = KEY_HELP});
+    if (find_short(c, KEY_H) < 0) /* of those used to it; help lists -? */
+        s4d_push(rows, n, cap, (struct argp_option){.key = KEY_H, .flags = OPTION_HIDDEN});
     s4d_push(rows, n, cap, (struct argp_option){.name = "usage", .key = KEY_USAGE});
     s4d_push(rows, n, cap, (struct argp_option){.name = NULL});
     return rows;
@@ -231,7 +233,7 @@ int s4d_options_argv(const struct s4d_option_group *groups, const char *summary,
                      char **argv, void *config, struct s4d_texts *positional, struct s4d_error *err)
 {
     struct command c = {.positional = positional, .err = err};
-    const char *others = positional ? "[NAME...]" : NULL;
+    const char *others = !positional ? NULL : positional->usage ? positional->usage : "[NAME...]";
     c.n = s4d_option_flatten(groups, config, &c.option, &c.field);
     int rc = scan(&c, argc, argv);
     if (!rc) {

@@ -67,17 +67,26 @@ static int by_letter(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+static void join_choices(const struct s4d_option *o, const char *between, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0, at = 0; o->type == S4D_OPT_CHOICE && o->choices[i] && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? between : "", o->choices[i]);
+}
+
+/* The choices stand behind the text unless the header names them all, as --grid=a|b does. */
 static void print_option(FILE *out, const struct s4d_option *o, const void *field)
 {
-    char choices[512] = "", value[160];
-    size_t at = 0;
-    for (int i = 0; o->type == S4D_OPT_CHOICE && o->choices[i] && at < sizeof choices; i++)
-        at += (size_t)snprintf(choices + at, sizeof choices - at, "%s%s", i ? ", " : ": ",
-                               o->choices[i]);
-    bool shown = s4d_option_show(o, field, value, sizeof value);
-    char *text = shown ? s4d_asprintf("%s%s (default %s)", o->help, choices, value)
-                       : s4d_asprintf("%s%s", o->help, choices);
+    char choices[512], value[160];
     const char *argument = o->argument ? o->argument : "VALUE";
+    join_choices(o, "|", choices, sizeof choices);
+    if (strcmp(choices, argument) == 0)
+        choices[0] = '\0';
+    else
+        join_choices(o, ", ", choices, sizeof choices);
+    bool shown = s4d_option_show(o, field, value, sizeof value);
+    char *text = s4d_asprintf("%s%s%s%s%s%s", o->help, choices[0] ? ": " : "", choices,
+                              shown ? " (default " : "", shown ? value : "", shown ? ")" : "");
     print_row(out, o->key, o->name, o->type == S4D_OPT_FLAG ? NULL : argument, o->bare != NULL,
               text);
     free(text);

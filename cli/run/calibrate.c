@@ -368,10 +368,10 @@ static int run(struct s4d_world *world, int argc, char **argv)
                                           .progress = S4D_PROGRESS_DEFAULT,
                                           .schedule = s4d_schedule_options_default()};
     struct s4d_calibrate c = {.config = &config, .world = world};
-    struct s4d_texts names = {0};
+    struct s4d_texts names = {.usage = "[PART...]"};
     struct s4d_error err;
     int rc = s4d_options_argv(groups,
-                              "Measures this machine. Arguments: what to measure, of gemm, "
+                              "Measures this machine. PART: what to measure, of gemm, "
                               "attention, kernels, copies and collectives (default: all).",
                               argc, argv, &config, &names, &err);
     int code = s4d_world_agree(world, rc < 0 ? &err : NULL);

@@ -81,7 +81,8 @@ static int dispatch(struct s4d_world *w, int argc, char **argv)
             help(stderr);
         return S4D_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         help(stdout);
         return S4D_EXIT_OK;
     }

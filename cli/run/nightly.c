@@ -255,7 +255,7 @@ static int run(struct s4d_world *world, int argc, char **argv)
 {
     struct s4d_nightly_config config = {0};
     struct s4d_nightly n = {.config = &config, .world = world, .argc = argc, .argv = argv};
-    struct s4d_texts files = {0};
+    struct s4d_texts files = {.usage = "FILE.yaml"};
     struct s4d_error err;
     n.log.fd = -1;
     int rc = s4d_options_argv(groups,

@@ -133,7 +133,7 @@ static int add(const char *file, const struct s4d_texts *files, struct s4d_error
 static int run(int argc, char **argv)
 {
     char *store = NULL;
-    struct s4d_texts files = {0};
+    struct s4d_texts files = {.usage = "FILE..."};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
                               "Adds records, one JSON object a line, as scale4d and scale4d-run "

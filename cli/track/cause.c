@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/track/window.h"
+#include "support/processors.h"
 
 #define FIELD(name) offsetof(struct s4d_cause_options, name)
 const struct s4d_option s4d_cause_table[] = {
@@ -27,7 +27,7 @@ const struct s4d_option s4d_cause_table[] = {
 struct s4d_cause_options s4d_cause_defaults(void)
 {
     return (struct s4d_cause_options){
-        .nights = 7, .replay = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN)}, .most = 20};
+        .nights = 7, .replay = {.workers = s4d_processors()}, .most = 20};
 }
 
 /* --- a finding ------------------------------------------------------------------------------- */

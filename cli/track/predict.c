@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/track/track.h"
 #include "cli/track/window.h"
 #include "support/memory.h"
+#include "support/processors.h"
 #include "support/quote.h"
 #include "support/record.h"
 
@@ -185,7 +185,7 @@ static int open_and_predict(const struct config *c, struct s4d_error *err)
 static int run(int argc, char **argv)
 {
     struct config config = {.own = {.night = S4D_LAST_NIGHT},
-                            .replay = {.workers = (int)sysconf(_SC_NPROCESSORS_ONLN)}};
+                            .replay = {.workers = s4d_processors()}};
     struct s4d_error err = {0};
     int rc =
         s4d_options_argv(groups,

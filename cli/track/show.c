@@ -177,10 +177,10 @@ static int show(const struct config *c, const struct s4d_texts *given, struct s4
 static int run(int argc, char **argv)
 {
     struct config c = {0};
-    struct s4d_texts given = {0};
+    struct s4d_texts given = {.usage = "[SERIES]"};
     struct s4d_error err = {0};
     int rc = s4d_options_argv(groups,
-                              "Shows the nights of a series (NAME: its number, or a part of its "
+                              "Shows the nights of a series (SERIES: its number, or a part of its "
                               "label, of scale4d track list), or a record.",
                               argc, argv, &c, &given, &err);
     if (rc == 0)

@@ -22,7 +22,7 @@ struct inner {
     int64_t first;
 };
 struct config {
-    int hidden_size, recompute, pair[2];
+    int hidden_size, recompute, reduce, pair[2];
     bool json;
     double fraction;
     char *machine;
@@ -37,6 +37,7 @@ static int parse_pair(const char *text, void *field, struct s4d_error *err)
     return s4d_fail(err, S4D_EXIT_USAGE, "--pair", "expected AxB");
 }
 
+static const char *const reductions[] = {"sum", "max", NULL};
 static const char *const recompute[] = {"none", "selective", "full", NULL};
 #define C(field) offsetof(struct config, field)
 #define I(field) offsetof(struct inner, field)
@@ -71,6 +72,12 @@ static const struct s4d_option model_options[] = {
      .parse = parse_pair,
      .format = format_pair,
      .help = "two"},
+    {.name = "reduce",
+     .argument = "sum|max",
+     .type = S4D_OPT_CHOICE,
+     .offset = C(reduce),
+     .choices = reductions,
+     .help = "how"},
     {.name = NULL}};
 static const struct s4d_option link_options[] = {
     {.name = "bandwidth",
@@ -126,7 +133,7 @@ static void command_line(void **state)
 {
     (void)state;
     struct config c = {.recompute = 2};
-    struct s4d_texts others = {NULL, 0, 0};
+    struct s4d_texts others = {.n = 0};
     struct s4d_error err;
     int rc = read_line("A --hidden-size 4096 --bandwidth=200Gb/s -b 4M B --set x=1 --set y=-- "
                        "--json -rnone --latency 2us -- --json",
@@ -193,25 +200,34 @@ static void command_line_errors(void **state)
     refuses_line("stray", "", "expected options only, found 'stray'", "");
 }
 
-/* --help shows each option, its choices and the default it has; it is printed, not an error. */
-static void help(void **state)
+static void printed(const char *line, struct s4d_texts *positional, char *text, size_t size)
 {
-    (void)state;
     struct config c = {.hidden_size = 1024, .recompute = 2, .inner.first = 8};
     FILE *f = tmpfile();
     fflush(stdout);
     int saved = dup(STDOUT_FILENO);
     dup2(fileno(f), STDOUT_FILENO);
     struct s4d_error err;
-    int rc = read_line("--help", &c, NULL, &err);
+    int rc = read_line(line, &c, positional, &err);
     fflush(stdout);
     dup2(saved, STDOUT_FILENO);
     close(saved);
     assert_int_equal(rc, 1);
-    char text[4096] = "";
     rewind(f);
-    assert_true(fread(text, 1, sizeof text - 1, f) > 100);
+    size_t n = fread(text, 1, size - 1, f);
+    text[n] = '\0';
     fclose(f);
+    s4d_options_free(groups, &c);
+}
+
+/* --help shows each option, its choices and the default it has; it is printed, not an error. */
+static void help(void **state)
+{
+    (void)state;
+    char text[4096], again[4096];
+    printed("--help", NULL, text, sizeof text);
+    printed("-h", NULL, again, sizeof again);
+    assert_string_equal(text, again);
     assert_non_null(strstr(text, "Link options"));
     assert_non_null(strstr(text, "--hidden-size=N"));
     assert_non_null(strstr(text, "model width (default 1024)"));
@@ -219,6 +235,23 @@ static void help(void **state)
     assert_non_null(strstr(text, "-b, --first=SIZE"));
     assert_non_null(strstr(text, "two (default 0x0)"));
     assert_null(strstr(text, "of a link (default"));
+    /* All choices in the header: they are not said twice. */
+    assert_non_null(strstr(text, "--reduce=sum|max       how (default sum)"));
+}
+
+/* What a command calls its arguments is in both usage lines. */
+static void usage_names_arguments(void **state)
+{
+    (void)state;
+    char text[4096];
+    struct s4d_texts files = {.usage = "OLD NEW"};
+    printed("--help", &files, text, sizeof text);
+    assert_non_null(strstr(text, "Usage: scale4d test [OPTION...] OLD NEW\n"));
+    printed("--usage", &files, text, sizeof text);
+    assert_non_null(strstr(text, " OLD NEW\n"));
+    files = (struct s4d_texts){.n = 0};
+    printed("--help", &files, text, sizeof text);
+    assert_non_null(strstr(text, "[OPTION...] [NAME...]\n"));
 }
 
 static int read_yaml(const char *text, struct config *c, struct s4d_error *err)
@@ -257,7 +290,7 @@ static void yaml(void **state)
     char *text = json_dumps(record, JSON_COMPACT);
     assert_string_equal(text,
                         "{\"hidden_size\":4096,\"recompute\":\"selective\",\"json\":true,"
-                        "\"fraction\":0.0,\"machine\":\"m\",\"pair\":\"5x6\","
+                        "\"fraction\":0.0,\"machine\":\"m\",\"pair\":\"5x6\",\"reduce\":\"sum\","
                         "\"bandwidth\":25000000000.0,\"latency\":0.0,\"rate\":312000000000000.0,"
                         "\"set\":[\"a=1\",\"b=2\"],\"first\":65536}");
     free(text);
@@ -327,9 +360,13 @@ static void nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(command_line), cmocka_unit_test(command_line_errors),
-        cmocka_unit_test(help),         cmocka_unit_test(yaml),
-        cmocka_unit_test(yaml_errors),  cmocka_unit_test(ends_of_a_range),
+        cmocka_unit_test(command_line),
+        cmocka_unit_test(command_line_errors),
+        cmocka_unit_test(help),
+        cmocka_unit_test(usage_names_arguments),
+        cmocka_unit_test(yaml),
+        cmocka_unit_test(yaml_errors),
+        cmocka_unit_test(ends_of_a_range),
         cmocka_unit_test(nearest),
     };
     return cmocka_run_group_tests_name("option", tests, NULL, NULL);
