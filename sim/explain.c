@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/explain.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "sim/critical_path.h"
 #include "sim/link_use.h"
 #include "support/memory.h"
+#include "support/replace.h"
 
 /* One observer for the trace and the links. */
 struct watch {
@@ -158,20 +158,8 @@ static json_t *bounds_summary(const struct s4d_link_uses *u)
 
 /* --- the files ----------------------------------------------------------------------------- */
 
-static int cannot_write(const char *file, struct s4d_error *err)
+static void write_head(const struct s4d_trace *t, const char *about, FILE *out)
 {
-    return s4d_fail(err, S4D_EXIT_OUTPUT, file, "cannot be written: %s",
-                    errno ? strerror(errno) : "an earlier write failed");
-}
-
-static FILE *open_table(const char *file, const char *about, const struct s4d_trace *t,
-                        struct s4d_error *err)
-{
-    FILE *out = fopen(file, "w");
-    if (!out) {
-        cannot_write(file, err);
-        return NULL;
-    }
     const struct s4d_program *p = t->program;
     const struct s4d_machine *m = t->system->cluster->machine;
     fprintf(out,
@@ -180,35 +168,32 @@ static FILE *open_table(const char *file, const char *about, const struct s4d_tr
             about ? about : "", m->name, m->hash, p->model.name, p->grid.size[S4D_X],
             p->grid.size[S4D_Y], p->grid.size[S4D_Z], p->grid.size[S4D_DATA],
             p->options.global_batch, p->options.micro_batch, t->close_s - t->open_s);
-    return out;
-}
-
-static int close_table(FILE *out, const char *file, struct s4d_error *err)
-{
-    bool bad = ferror(out) != 0;
-    errno = 0;
-    return fclose(out) != 0 || bad ? cannot_write(file, err) : 0;
 }
 
 static int write_links(const struct s4d_link_uses *u, const struct s4d_trace *t,
                        const struct s4d_explain *wanted, struct s4d_error *err)
 {
-    FILE *out = wanted->links ? open_table(wanted->links, wanted->about, t, err) : NULL;
-    if (!out)
-        return wanted->links ? -1 : 0;
-    s4d_link_uses_write(u, out);
-    return close_table(out, wanted->links, err);
+    struct s4d_replacement to;
+    if (!wanted->links)
+        return 0;
+    if (s4d_replace_open(&to, wanted->links, err))
+        return -1;
+    write_head(t, wanted->about, to.out);
+    s4d_link_uses_write(u, to.out);
+    return s4d_replace_close(&to, 0, err);
 }
 
 static int write_path(const struct s4d_critical_path *path, const struct s4d_trace *t,
                       const struct s4d_explain *wanted, struct s4d_error *err)
 {
-    FILE *out =
-        wanted->critical_path ? open_table(wanted->critical_path, wanted->about, t, err) : NULL;
-    if (!out)
-        return wanted->critical_path ? -1 : 0;
-    s4d_critical_path_write(path, t, out);
-    return close_table(out, wanted->critical_path, err);
+    struct s4d_replacement to;
+    if (!wanted->critical_path)
+        return 0;
+    if (s4d_replace_open(&to, wanted->critical_path, err))
+        return -1;
+    write_head(t, wanted->about, to.out);
+    s4d_critical_path_write(path, t, to.out);
+    return s4d_replace_close(&to, 0, err);
 }
 
 static int write_timeline(const struct s4d_trace *t, const struct s4d_explain *wanted,
@@ -243,7 +228,7 @@ static int write_all(const struct watch *w, const struct s4d_program_index *inde
                                     "bounds", bounds_summary(&w->uses));
         if (json_dumpf(summary, wanted->summary, JSON_REAL_PRECISION(17)) != 0 ||
             fflush(wanted->summary) != 0)
-            rc = cannot_write("--explain", err);
+            rc = s4d_fail(err, S4D_EXIT_OUTPUT, "--explain", "cannot be written");
         json_decref(summary);
     }
     s4d_critical_path_free(&path);

@@ -200,7 +200,7 @@ static int keep_preflight(struct s4d_nightly *n, json_t *record, bool stops, str
     s4d_preflight_warn(record);
     int rc = s4d_nightly_keep(n, record, -1, 0, err);
     for (int e = 0; e < n->suite.n && stops && !rc; e++)
-        if (s4d_nightly_wants(n, e, 1))
+        if (s4d_nightly_named(n, e) && s4d_nightly_wants(n, e, 1))
             rc = s4d_nightly_fail(n, e, 0, &slow, false, err);
     return rc;
 }

@@ -51,6 +51,8 @@ int s4d_nightly_now(struct s4d_nightly *n, int experiment, int repeat, struct s4
 /* Of an earlier process of this night, with --resume: when it began, and what it was at when it
  * ended without a word has failed. */
 int s4d_nightly_take_up(struct s4d_nightly *n, struct s4d_error *err);
+/* Whether this process is to run it: of --only, all without. */
+bool s4d_nightly_named(const struct s4d_nightly *n, int experiment);
 /* Whether an experiment's repeat has still to be run. */
 bool s4d_nightly_wants(const struct s4d_nightly *n, int experiment, int repeat);
 

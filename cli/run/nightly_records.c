@@ -162,12 +162,18 @@ struct s4d_nightly_count s4d_nightly_count(const struct s4d_nightly *n)
     return c;
 }
 
-static bool is_wanted(const struct s4d_nightly *n, int experiment)
+bool s4d_nightly_named(const struct s4d_nightly *n, int experiment)
 {
     const struct s4d_texts *only = &n->config->only;
-    bool named = only->n == 0;
-    for (int i = 0; i < only->n && !named; i++)
-        named = strcmp(only->v[i], name_of(n, experiment)) == 0;
+    for (int i = 0; i < only->n; i++)
+        if (strcmp(only->v[i], name_of(n, experiment)) == 0)
+            return true;
+    return only->n == 0;
+}
+
+static bool is_wanted(const struct s4d_nightly *n, int experiment)
+{
+    bool named = s4d_nightly_named(n, experiment);
     for (int repeat = 1; named && repeat <= n->suite.repeats; repeat++)
         if (s4d_nightly_wants(n, experiment, repeat))
             return true;

@@ -37,15 +37,6 @@ struct step {
     double limit_s;    /* 0: none */
 };
 
-static bool is_named(const struct s4d_nightly *n, int experiment)
-{
-    const struct s4d_texts *only = &n->config->only;
-    for (int i = 0; i < only->n; i++)
-        if (strcmp(only->v[i], n->suite.v[experiment].name) == 0)
-            return true;
-    return only->n == 0;
-}
-
 /* Seconds that are left for a run, of a limit; a run that will not fit is refused in words. */
 static int room(struct s4d_nightly *n, int e, int repeat, const char *whose, double limit_s,
                 double spent_s, double *left_s, struct s4d_error *err)
@@ -75,7 +66,7 @@ static int decide(struct s4d_nightly *n, int e, int repeat, struct step *step,
 {
     const struct s4d_suite *s = &n->suite;
     *step = (struct step){0, 0, 0};
-    if (!is_named(n, e) || !s4d_nightly_wants(n, e, repeat))
+    if (!s4d_nightly_named(n, e) || !s4d_nightly_wants(n, e, repeat))
         return 0;
     int no = room(n, e, repeat, "the night's", n->time_limit_s, s4d_nightly_now_s() - n->began_s,
                   &step->limit_s, err);

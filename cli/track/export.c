@@ -8,6 +8,7 @@
 
 #include "cli/track/track.h"
 #include "support/file.h"
+#include "support/replace.h"
 
 struct config {
     char *store, *series, *output;
@@ -60,41 +61,61 @@ static int write_record(void *to, const struct s4d_stored *r)
     return fputs(r->line, w->out) == EOF || fputc('\n', w->out) == EOF ? 1 : 0;
 }
 
-static int write_all(struct s4d_store *store, const struct config *c, struct writing *w,
-                     struct s4d_error *err)
+/* What a damaged store still gives is worth a file: 0 with *damage filled, too. */
+static int write_all(struct s4d_store *store, const struct config *c, int64_t series,
+                     struct writing *w, struct s4d_error *damage, struct s4d_error *err)
+{
+    int rc = s4d_store_records(store, series, c->since, c->until, write_record, w, damage);
+    if (rc == 1 || fflush(w->out) != 0)
+        return s4d_fail(err, S4D_EXIT_OUTPUT, c->output ? c->output : "standard output",
+                        "cannot be written: %s", strerror(errno));
+    return 0;
+}
+
+static int find_series(struct s4d_store *store, const char *text, int64_t *id,
+                       struct s4d_error *err)
 {
     struct s4d_series_list all = {0};
-    int at = 0, rc = 0;
-    if (c->series && (rc = s4d_store_series(store, &all, err)) == 0)
-        rc = s4d_track_series(&all, c->series, &at, err);
-    if (rc == 0)
-        rc = s4d_store_records(store, c->series ? all.v[at].id : 0, c->since, c->until,
-                               write_record, w, err);
+    int at = 0, rc = s4d_store_series(store, &all, err);
+    if (rc == 0 && (rc = s4d_track_series(&all, text, &at, err)) == 0)
+        *id = all.v[at].id;
     s4d_series_list_free(&all);
-    if (rc == 1 || (rc == 0 && fflush(w->out) != 0))
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, c->output ? c->output : "standard output",
-                      "cannot be written: %s", strerror(errno));
+    return rc;
+}
+
+static int write_out(struct s4d_store *store, const struct config *c, struct s4d_error *err)
+{
+    struct writing w = {.out = stdout};
+    struct s4d_error damage = {0};
+    struct s4d_replacement to = {0};
+    int64_t series = 0;
+    if (c->series && find_series(store, c->series, &series, err))
+        return -1;
+    if (c->output && s4d_replace_open(&to, c->output, err))
+        return -1;
+    w.out = c->output ? to.out : stdout;
+    int rc = write_all(store, c, series, &w, &damage, err);
+    rc = s4d_replace_close(&to, rc, err);
+    if (rc == 0 && damage.exit != S4D_EXIT_OK) {
+        *err = damage;
+        return -1;
+    }
+    if (rc == 0 && w.lost)
+        rc = s4d_fail(err, S4D_EXIT_DATA, s4d_store_file(store),
+                      "the store is damaged: %" PRId64 " records could not be read", w.lost);
     return rc;
 }
 
 static int export(const struct config *c, struct s4d_error *err)
 {
     struct s4d_store *store = NULL;
-    struct writing w = {.out = stdout};
     if (c->output && s4d_file_writable(c->output, err))
         return -1;
     int rc = s4d_store_open(&store, c->store, S4D_STORE_READ, err);
     if (rc == 0 && c->output && s4d_file_same(c->output, s4d_store_file(store)))
         rc = s4d_fail(err, S4D_EXIT_USAGE, "--output", "%s is the store itself", c->output);
-    if (rc == 0 && c->output && (w.out = fopen(c->output, "w")) == NULL)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, c->output, "cannot be written: %s", strerror(errno));
     if (rc == 0)
-        rc = write_all(store, c, &w, err);
-    if (c->output && w.out && w.out != stdout && fclose(w.out) != 0 && rc == 0)
-        rc = s4d_fail(err, S4D_EXIT_OUTPUT, c->output, "cannot be written: %s", strerror(errno));
-    if (rc == 0 && w.lost)
-        rc = s4d_fail(err, S4D_EXIT_DATA, s4d_store_file(store),
-                      "the store is damaged: %" PRId64 " records could not be read", w.lost);
+        rc = write_out(store, c, err);
     s4d_store_close(store);
     return rc;
 }

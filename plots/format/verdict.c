@@ -93,6 +93,16 @@ static void judge(struct s4d_outcome *o, const struct s4d_series_standing *row,
         o->failure = said(v, worse, true);
 }
 
+/* A failure's own record of this night says it, under the series that has only failures. */
+static bool is_told(const struct s4d_outcomes *outcomes, const struct s4d_finding *f)
+{
+    for (int i = 0; i < outcomes->n; i++)
+        if (outcomes->v[i].failure && strcmp(outcomes->v[i].label, f->series->label) == 0 &&
+            strcmp(outcomes->v[i].host_class, f->series->host_class) == 0)
+            return true;
+    return false;
+}
+
 static void add_missing(struct s4d_outcomes *outcomes, const struct s4d_finding *f, int night)
 {
     struct s4d_outcome o = {.label = s4d_strdup(f->series->label),
@@ -137,7 +147,7 @@ int s4d_outcomes_of_verdict(struct s4d_outcomes *outcomes, const struct s4d_verd
                 if (v->row[k].series->id == t.series[i])
                     judge(&outcomes->v[i], &v->row[k], v, references);
         for (int i = 0; i < v->n; i++)
-            if (v->v[i].kind == S4D_FINDING_MISSING)
+            if (v->v[i].kind == S4D_FINDING_MISSING && !is_told(outcomes, &v->v[i]))
                 add_missing(outcomes, &v->v[i], v->night);
         outcomes->text = text_of(v);
     }

@@ -201,4 +201,7 @@ assert a[0]["restarts"] and a[0]["series"] == 1 and a[1]["series"] is None and n
     refuses 64 "2024-02-30" -- track export --until 2024-02-30
     refuses 64 "the store itself" -- track export --output "$SCALE4D_STORE"
     refuses 74 "$dir/no" -- track export --output "$dir/no/file"
+    printf 'kept' > "$dir/kept"
+    refuses 65 "a part of no label" -- track export --output "$dir/kept" --series nothing
+    [ "$(cat "$dir/kept")" = kept ]
 }

@@ -315,6 +315,10 @@ damaged() {
     n=$(wc -l < "$dir/out")
     [ "$n" -ge 200 ] && [ "$n" -lt 300 ]
     [ "$(sort "$dir/out" | comm -23 - <(sort "$dir/a") | wc -l)" -eq 0 ]
+    status=0 # what can be read is worth a file, too
+    "$s4d" track export --output "$dir/file" 2> "$dir/err" || status=$?
+    [ "$status" -eq 65 ]
+    cmp "$dir/file" "$dir/out"
     # The hint's two ways: export says what it leaves out, .recover makes a store again.
     cp "$dir/whole" "$SCALE4D_STORE"
     python3 - "$SCALE4D_STORE" <<'PY'

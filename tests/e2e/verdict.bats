@@ -248,7 +248,9 @@ PY
     [[ $output != *missing* ]]
     "$s4d" track report --store "$dir/store" --output "$dir/r.html"
     grep -q '<strong>No record</strong> of this night. It failed: <q>expected a product of 4</q>' "$dir/r.html"
-    "$s4d" track verdict --store "$dir/store" --format junit | grep -q 'expected a product of 4'
+    "$s4d" track verdict --store "$dir/store" --format junit > "$dir/r.xml"
+    [ "$(grep -c '<testcase classname="failure .*3x1x1x1' "$dir/r.xml")" -eq 1 ]
+    [ "$(grep -c '<error .*expected a product of 4' "$dir/r.xml")" -eq 2 ]
     "$s4d" track verdict --store "$dir/store" --json > "$dir/json"
 }
 

@@ -204,10 +204,10 @@ END
 
 @test "preflight: stop runs nothing where devices are slow" {
     suite 'machine: dgx-h100
-experiments: [{name: a, grid: 1x1x1x1}]'
+experiments: [{name: a, grid: 1x1x1x1}, {name: not-asked, grid: 1x1x1x1}]'
     sed -i '/preflight/d' "$dir/n.yaml"
-    ends 1 "preflight: devices are slow" "0 runs, 1 of 1 experiments failed" -- \
-        "$run4d" nightly "$dir/n.yaml" --output "$dir/o.jsonl"
+    ends 1 "preflight: devices are slow" "0 runs, 1 of 2 experiments failed" -- \
+        "$run4d" nightly "$dir/n.yaml" --output "$dir/o.jsonl" --only a
     is_told "$dir/o.jsonl" <<'END'
 preflight - - - - -
 failure a - 1 False False
