@@ -110,6 +110,7 @@ static void terminated(void)
 static void *look(void *unused)
 {
     sigset_t set;
+    siginfo_t from;
     const struct timespec period = {.tv_nsec = 1000000000L / LOOKS_PER_S};
     int64_t last = -1;
     double since_s = now_s(), start_s = since_s;
@@ -117,8 +118,11 @@ static void *look(void *unused)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     while (!atomic_load(&stopping)) {
-        if (sigtimedwait(&set, NULL, &period) == SIGTERM)
+        if (sigtimedwait(&set, &from, &period) == SIGTERM) {
+            if (from.si_pid == getpid()) /* s4d_watch_stop */
+                break;
             terminated();
+        }
         int64_t completed = watch.completed ? watch.completed(watch.self) : 0;
         if (completed != last)
             since_s = now_s();
@@ -156,7 +160,13 @@ int s4d_watch_start(const struct s4d_watch *w, struct s4d_error *err)
 {
     watch = *w;
     atomic_store(&stopping, false);
-    if (pthread_create(&thread, NULL, look, NULL) != 0)
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    int code = pthread_create(&thread, NULL, look, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0)
         return s4d_fail(err, S4D_EXIT_DEVICE, "", "no thread could be started");
     atomic_store(&running, true);
     return 0;
@@ -167,5 +177,6 @@ void s4d_watch_stop(void)
     if (!atomic_exchange(&running, false))
         return;
     atomic_store(&stopping, true);
+    pthread_kill(thread, SIGTERM); /* it may sleep */
     pthread_join(thread, NULL);
 }

@@ -134,7 +134,7 @@ run_real() {
     group "kernels of the host" build/tests/real_kernels
     group "kernels of CUDA, on the CPU" build/tests/cuda_kernels
     group "gradients and central differences" build/tests/real_slopes
-    group "training on four ranks" grids "${MPIRUN:-mpirun}" 4 build
+    group "training on 1 to 16 ranks" grids "${MPIRUN:-mpirun}" 16 build
     group "health check of four ranks" grids "${MPIRUN:-mpirun}" 4 build tests/real_preflight
     group "messages and batches of four ranks" grids "${MPIRUN:-mpirun}" 4 build tests/real_posts
     if [ -x build/tests/double/grids ]; then
@@ -142,8 +142,8 @@ run_real() {
         group "faults of CUDA's double" grids "${MPIRUN:-mpirun}" 2 build tests/double/faulty
         group "messages and batches by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/posts cuda
-        group "training on four ranks by CUDA's double" \
-            grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda
+        group "training on 1 to 16 ranks by CUDA's double" \
+            grids "${MPIRUN:-mpirun}" 16 build tests/double/grids cuda
         group "training as CUDA graphs by CUDA's double" \
             grids "${MPIRUN:-mpirun}" 4 build tests/double/grids cuda graphs
     fi

@@ -140,9 +140,10 @@ static double limit_of(const struct s4d_cuda *c)
 int s4d_cuda_settle(struct s4d_cuda *c, ncclComm_t comm, const char *call, int stream,
                     struct s4d_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
+    const long most_ns = 1000000;
+    struct timespec pause = {.tv_nsec = 20000};
     double limit_s = limit_of(c), start_s = s4d_cuda_now_s(c);
-    for (;;) {
+    for (;; pause.tv_nsec = pause.tv_nsec * 2 < most_ns ? pause.tv_nsec * 2 : most_ns) {
         ncclResult_t state = ncclSuccess;
         int from;
         if (S4D_NCCL(err, comm, ncclCommGetAsyncError, comm, &state) ||

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "real/host/internal.h"
+#include "real/yields.h"
 #include "support/memory.h"
 
 double s4d_host_now_s(const struct s4d_host *h)
@@ -144,19 +145,23 @@ static int advance(struct s4d_host *h, int stream, bool *moved, struct s4d_error
     return 0;
 }
 
-/* All streams once; at most until `waiting` (NULL: none), a compute op, may start. */
+/* All streams once; at most until `waiting` (NULL: none), a compute op, may start. Who waits gives
+ * the processor away, not who polls. */
 static int poll(struct s4d_host *h, const struct s4d_host_item *waiting, bool *moved,
                 struct s4d_error *err)
 {
+    bool yields = s4d_mpi_yields(false);
+    int rc = 0;
     *moved = false;
-    for (int stream = 0; stream < S4D_STREAMS; stream++) {
+    for (int stream = 0; stream < S4D_STREAMS && !rc; stream++) {
         bool idle = stream == S4D_STREAM_COMPUTE || h->streams[stream].head == h->streams[stream].n;
-        if (!idle && advance(h, stream, moved, err))
-            return -1;
+        if (!idle)
+            rc = advance(h, stream, moved, err);
         if (!idle && waiting && waits_met(h, waiting))
             break;
     }
-    return 0;
+    s4d_mpi_yields(yields);
+    return rc;
 }
 
 /* MPI_Test is no free question (with more ranks than cores it gives the core away), so computing is

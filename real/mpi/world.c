@@ -100,14 +100,6 @@ static void find_neighbours(struct s4d_world *w)
     MPI_Comm_free(&node);
 }
 
-/* Where ranks share processors, Open MPI gives the processor away in every MPI_Test, also in those
- * between panels of a kernel: a rank that computes would leave for a whole time slice. Ranks that
- * wait give it away by themselves (real/host/streams.c). */
-static void keep_processor(void)
-{
-    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
-}
-
 /* MPI takes its buffers for a collective from malloc, and gives them back: by default those of some
  * megabytes go back to the kernel, which clears every page of them the next time. */
 static void keep_memory(void)
@@ -124,7 +116,6 @@ int s4d_world_open(struct s4d_world *w, int *argc, char ***argv, struct s4d_erro
     int level;
     struct claim claim = read_launcher();
     *w = (struct s4d_world){.comm = MPI_COMM_WORLD};
-    keep_processor();
     keep_memory();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
         return s4d_fail(err, S4D_EXIT_DEVICE, "MPI", "does not start");

@@ -121,11 +121,12 @@ static float load(cudaDataType type, const void *at, bool tf32)
 
 static void store(cudaDataType type, void *at, float x)
 {
-    uint16_t half = type == CUDA_R_16BF ? s4d_bf16_of(x) : s4d_f16_of(x);
-    if (type == CUDA_R_32F)
+    if (type == CUDA_R_32F) {
         memcpy(at, &x, sizeof x);
-    else
-        memcpy(at, &half, sizeof half);
+        return;
+    }
+    uint16_t half = type == CUDA_R_16BF ? s4d_bf16_of(x) : s4d_f16_of(x);
+    memcpy(at, &half, sizeof half);
 }
 
 /* Matrix `i` of the batch as floats, packed. */

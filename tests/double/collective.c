@@ -254,7 +254,9 @@ static void go_on_message(ncclComm_t comm, struct part *c)
 
 static void go_on(ncclComm_t comm, struct part *c)
 {
-    if (c->state == BEGUN && c->pauses-- <= 0)
+    if (c->state == BEGUN && c->pauses-- > 0)
+        s4d_double_awake();
+    else if (c->state == BEGUN)
         send_input(comm, c);
     if (c->state != SENT)
         return;
@@ -264,6 +266,8 @@ static void go_on(ncclComm_t comm, struct part *c)
         write_output(comm, c);
         c->state = ENDED;
     }
+    if (c->state != ENDED)
+        s4d_double_wants();
 }
 
 static bool end(struct post *p)

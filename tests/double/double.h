@@ -11,6 +11,7 @@
  *   runtime.c   CUDA runtime          blas.c   cuBLAS over CBLAS, column-major
  *   nccl.c      communicators         collective.c   what they do    peers.c   who sends whom
  *   messages.c  all that by MPI
+ *   bell.c      ranks that wait sleep
  *   faults.c    calls that fail when asked to
  *
  * Environment; cudaSetDevice begins anew with S4D_DOUBLE_SEED and S4D_DOUBLE_LOSE:
@@ -72,6 +73,8 @@ bool s4d_double_has(s4d_double_is is, const void *of);
 /* Why the host calls: it goes on whatever happens; or it asks whether something has happened. */
 enum s4d_double_call { S4D_DOUBLE_ISSUES, S4D_DOUBLE_ASKS };
 void s4d_double_turn(enum s4d_double_call call); /* perhaps some items run */
+void s4d_double_awake(void);                     /* turns alone move something on */
+void s4d_double_wants(void);                     /* a message does */
 bool s4d_double_in_work(void);                   /* a host function runs */
 /* The item that runs is to fail late: false, and its step comes again, and it is due, then. */
 bool s4d_double_hold_stream(void);
@@ -137,6 +140,11 @@ void s4d_double_send(int to, const struct s4d_double_message *head, const void *
 /* The message of a rank, or NULL: not yet. Kept until dropped. */
 const struct s4d_double_message *s4d_double_find(uint64_t comm, uint64_t number, int from);
 void s4d_double_drop(uint64_t comm, uint64_t number, int from);
-void s4d_double_exchange(void); /* moves messages on */
+bool s4d_double_exchange(void); /* moves messages on; whether any came */
+bool s4d_double_sends(void);    /* one of this rank's is still on its way */
+
+/* bell.c: this rank sleeps until another one sends to it, but not for long. What a sender does. */
+void s4d_double_sleep(void);
+void s4d_double_ring(int rank);
 
 #endif

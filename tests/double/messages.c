@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/yields.h"
 #include "support/memory.h"
 #include "tests/double/double.h"
 
@@ -27,6 +28,12 @@ void s4d_double_send(int to, const struct s4d_double_message *head, const void *
     MPI_Isend(s.message, (int)(sizeof *head + (size_t)head->bytes), MPI_BYTE, to, TAG,
               MPI_COMM_WORLD, &s.request);
     s4d_push(sent, n_sent, cap_sent, s);
+    s4d_double_ring(to);
+}
+
+bool s4d_double_sends(void)
+{
+    return n_sent > 0;
 }
 
 static void end_sends(void)
@@ -41,11 +48,10 @@ static void end_sends(void)
     }
 }
 
-void s4d_double_exchange(void)
+/* yields: whether MPI's calls that wait do. */
+static void take_arrived(bool yields)
 {
-    int found = 1, bytes;
-    end_sends();
-    for (;;) {
+    for (int found = 1, bytes;;) {
         MPI_Message from;
         MPI_Status status;
         MPI_Improbe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &found, &from, &status);
@@ -53,9 +59,21 @@ void s4d_double_exchange(void)
             return;
         MPI_Get_count(&status, MPI_BYTE, &bytes);
         struct s4d_double_message *message = s4d_malloc((size_t)bytes);
+        s4d_mpi_yields(yields);
         MPI_Mrecv(message, bytes, MPI_BYTE, &from, MPI_STATUS_IGNORE);
+        s4d_mpi_yields(false);
         s4d_push(arrived, n_arrived, cap_arrived, message);
     }
+}
+
+bool s4d_double_exchange(void)
+{
+    int before = n_arrived;
+    bool yields = s4d_mpi_yields(false);
+    end_sends();
+    take_arrived(yields);
+    s4d_mpi_yields(yields);
+    return n_arrived > before;
 }
 
 static int where(uint64_t comm, uint64_t number, int from)

@@ -282,7 +282,6 @@ static void tell_gone(ncclComm_t comm)
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     s4d_double_turn(S4D_DOUBLE_ASKS);
-    s4d_double_exchange();
     not_in_group("ncclCommGetAsyncError");
     if (s4d_double_call_fails("ncclCommGetAsyncError", __builtin_return_address(0)))
         return s4d_double_wrong(comm, ncclSystemError, "the double fails as asked");
@@ -290,10 +289,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
         return s4d_double_wrong(NULL, ncclInvalidArgument, "no communicator");
     if (comm->formed && has_gone(comm))
         s4d_double_wrong(comm, ncclRemoteError, "a peer has aborted");
-    if (comm->state == ncclInProgress && comm->pauses-- <= 0) {
+    if (comm->state == ncclInProgress && comm->pauses-- > 0)
+        s4d_double_awake();
+    else if (comm->state == ncclInProgress) {
         if (!comm->step || comm->step(comm)) {
             comm->step = NULL;
             comm->state = comm->state == ncclInProgress ? ncclSuccess : comm->state;
+        } else {
+            s4d_double_wants();
         }
     }
     *state = comm->state;

@@ -41,6 +41,9 @@ static cudaStream_t turns_for; /* whose head runs */
 static cudaStream_t late;      /* is held; NULL: none is */
 static bool due;               /* and was */
 static int idle;               /* questions since anything was new */
+static bool wanting;           /* something goes on when a message comes */
+static int waited,
+    unlooked; /* turns: of questions since anything moved; since messages were taken */
 
 static struct {
     enum { LAZY, ONE, ALL } mode;
@@ -123,6 +126,16 @@ bool s4d_double_has(s4d_double_is is, const void *of)
                 (item->step == s4d_double_launch_step && s4d_double_launch_has(item->data, is, of)))
                 return true;
     return false;
+}
+
+void s4d_double_awake(void)
+{
+    waited = 0;
+}
+
+void s4d_double_wants(void)
+{
+    wanting = true;
 }
 
 void s4d_double_went_on(void)
@@ -273,16 +286,34 @@ static void let_late_fail(void)
     due = true;
 }
 
+/* A host that only asks, about many streams, while nothing moves, waits for a message. */
+static void take_messages(enum s4d_double_call call)
+{
+    enum { PATIENCE = 12, EVERY = 16 };
+    bool asks = call == S4D_DOUBLE_ASKS;
+    waited += asks;
+    if (waited > PATIENCE && asks && wanting)
+        s4d_double_sleep();
+    else if (++unlooked < EVERY && !(asks && waited == 2))
+        return;
+    unlooked = 0;
+    wanting = false;
+    if (s4d_double_exchange())
+        waited = 0;
+}
+
 void s4d_double_turn(enum s4d_double_call call)
 {
-    if (running || n_streams == 0)
+    if (running)
         return;
-    s4d_double_exchange();
+    take_messages(call);
+    if (n_streams == 0)
+        return;
     if (s4d_double_hold(&season.order, n_streams, call == S4D_DOUBLE_ASKS ? 20 : 1))
         season.mode = (int)s4d_double_draw(3);
     int most = season.mode == ALL ? 256 : season.mode == ONE || call == S4D_DOUBLE_ASKS;
     while (most-- > 0 && run_one())
-        continue;
+        waited = 0;
     if (call == S4D_DOUBLE_ASKS)
         let_late_fail();
 }

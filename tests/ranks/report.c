@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "support/memory.h"
 
@@ -47,24 +46,15 @@ void s4d_ranks_seed(int seed)
     setenv("S4D_DOUBLE_SEED", text, 1);
 }
 
-/* Who looks on leaves the processor to the others. */
-static void gather_words(char *all, const char *own)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    MPI_Request request;
-    int done = 0;
-    MPI_Iallgather(own, S4D_RANKS_WORDS, MPI_CHAR, all, S4D_RANKS_WORDS, MPI_CHAR, MPI_COMM_WORLD,
-                   &request);
-    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
-        nanosleep(&pause, NULL);
-}
-
 static void share_words(char why[S4D_RANKS_WORDS])
 {
+    MPI_Request request;
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     char *all = s4d_calloc((size_t)size, S4D_RANKS_WORDS);
-    gather_words(all, why);
+    MPI_Iallgather(why, S4D_RANKS_WORDS, MPI_CHAR, all, S4D_RANKS_WORDS, MPI_CHAR, MPI_COMM_WORLD,
+                   &request);
+    s4d_ranks_wait(&request);
     for (int r = size - 1; r >= 0; r--)
         if (all[(size_t)r * S4D_RANKS_WORDS])
             memcpy(why, all + (size_t)r * S4D_RANKS_WORDS, S4D_RANKS_WORDS);
@@ -103,21 +93,31 @@ static void compare(const struct s4d_case *c, const struct s4d_trained *got,
                  d.gradient, d.gradient_of, d.weight, d.weight_of, d.loss, d.grad_norm);
 }
 
+/* The world's first n ranks; MPI_COMM_NULL on others. Made once each. */
+static MPI_Comm first_ranks(int n)
+{
+    enum { SIZES = 64 };
+    static MPI_Comm made[SIZES + 1];
+    static bool known[SIZES + 1];
+    int rank = rank_of(MPI_COMM_WORLD);
+    S4D_ASSERT(n <= SIZES, "a grid of %d ranks", n);
+    if (!known[n])
+        MPI_Comm_split(MPI_COMM_WORLD, rank < n ? 0 : MPI_UNDEFINED, rank, &made[n]);
+    known[n] = true;
+    return made[n];
+}
+
 void s4d_ranks_outcome(const struct s4d_case *c, const struct s4d_ranks_options *how,
                        const struct s4d_trained *reference, double tolerance,
                        struct s4d_trained *out, char why[S4D_RANKS_WORDS])
 {
-    MPI_Comm comm;
+    MPI_Comm comm = first_ranks(s4d_grid_ranks(&c->grid));
     struct s4d_trained got = {0};
     struct s4d_error err = {0};
     char wrong[256] = "";
     int rc = 0, rank = rank_of(MPI_COMM_WORLD);
-    MPI_Comm_split(MPI_COMM_WORLD, rank < s4d_grid_ranks(&c->grid) ? 0 : MPI_UNDEFINED, rank,
-                   &comm);
-    if (comm != MPI_COMM_NULL) {
+    if (comm != MPI_COMM_NULL)
         rc = s4d_ranks_train(c, comm, how, wrong, &got, &err);
-        MPI_Comm_free(&comm);
-    }
     why[0] = '\0';
     if (rc)
         snprintf(why, S4D_RANKS_WORDS, "rank %d: %s: %s", rank, err.where, err.text);

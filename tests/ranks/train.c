@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "real/executor.h"
 #include "real/mpi/backend.h"
@@ -80,6 +81,17 @@ static void check_times(struct trace *t, int iterations)
     }
 }
 
+void s4d_ranks_wait(MPI_Request *request)
+{
+    struct timespec pause = {.tv_nsec = 10000};
+    int done = 0;
+    while (MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 500000)
+            pause.tv_nsec *= 2;
+    }
+}
+
 struct tokens {
     struct s4d_interpreter_options run;
     int batch, count;
@@ -93,47 +105,51 @@ static int sequence(void *self, int64_t index, int32_t *tokens, struct s4d_error
     return 0;
 }
 
-/* The whole of a parameter's tensor on rank 0: smallest and largest value any rank holds for an
- * element must be one, padding must be 0. */
-static int gather(const struct s4d_executor *x, struct s4d_device *d, const struct s4d_program *p,
-                  const struct s4d_param *q, int tensor, MPI_Comm comm, double *whole,
-                  struct s4d_error *err)
+/* All shards of this rank, parameter by parameter: each one's gradient, then its weights. */
+static int read_shards(const struct s4d_executor *x, struct s4d_device *d,
+                       const struct s4d_program *p, double *shards, struct s4d_error *err)
 {
-    int rank, coordinate[S4D_AXES];
-    int64_t n = q->rows * s4d_param_cols(q);
-    double *own = s4d_malloc((size_t)q->shard_elements * sizeof *own);
-    double *least = s4d_malloc((size_t)n * sizeof *least),
-           *most = s4d_malloc((size_t)n * sizeof *most);
-    double *low = s4d_malloc((size_t)n * sizeof *low);
-    MPI_Comm_rank(comm, &rank);
-    s4d_grid_coordinates(&p->grid, rank, coordinate);
-    int rc = s4d_state_read(x, d, tensor, own, err);
-    for (int64_t i = 0; i < n; i++) {
-        least[i] = INFINITY;
-        most[i] = -INFINITY;
+    for (int i = 0; i < p->n_params; i++) {
+        const struct s4d_param *q = &p->params[i];
+        if (s4d_state_read(x, d, q->gradient, shards, err) ||
+            s4d_state_read(x, d, q->master, shards + q->shard_elements, err))
+            return -1;
+        shards += 2 * q->shard_elements;
     }
-    for (int64_t i = 0; i < q->shard_elements; i++) {
-        int64_t g = s4d_param_global_index(p, q, coordinate, i);
-        if (g >= 0)
-            least[g] = most[g] = own[i];
-        else if (own[i] != 0)
-            rc = s4d_fail(err, S4D_EXIT_BUG, q->name, "padding holds %g", own[i]);
-    }
-    MPI_Reduce(least, low, (int)n, MPI_DOUBLE, MPI_MIN, 0, comm);
-    MPI_Reduce(most, whole, (int)n, MPI_DOUBLE, MPI_MAX, 0, comm);
-    for (int64_t i = 0; i < n && rank == 0 && !rc; i++)
-        if (low[i] != whole[i])
-            rc = s4d_fail(err, S4D_EXIT_BUG, q->name, "element %lld is %.9g or %.9g", (long long)i,
-                          low[i], whole[i]);
-    free(own);
-    free(least);
-    free(low);
-    free(most);
-    return rc;
+    return 0;
 }
 
-static int collect(const struct s4d_executor *x, struct s4d_device *d, const struct s4d_program *p,
-                   MPI_Comm comm, struct s4d_trained *out, struct s4d_error *err)
+/* A whole tensor from all ranks' shards: every element is some rank's, what several hold is one,
+ * padding is 0. */
+static int join(const struct s4d_program *p, const struct s4d_param *q, const double *shards,
+                int64_t per_rank, double *whole, struct s4d_error *err)
+{
+    int64_t n = q->rows * s4d_param_cols(q), found = 0;
+    bool *known = s4d_calloc((size_t)n, sizeof *known);
+    int coordinate[S4D_AXES], rc = 0;
+    for (int rank = 0; rank < s4d_grid_ranks(&p->grid); rank++, shards += per_rank) {
+        s4d_grid_coordinates(&p->grid, rank, coordinate);
+        for (int64_t i = 0; i < q->shard_elements; i++) {
+            int64_t g = s4d_param_global_index(p, q, coordinate, i);
+            if (g < 0 && shards[i] != 0)
+                rc = s4d_fail(err, S4D_EXIT_BUG, q->name, "padding holds %g", shards[i]);
+            if (g >= 0 && known[g] && memcmp(&whole[g], &shards[i], sizeof *whole) != 0)
+                rc = s4d_fail(err, S4D_EXIT_BUG, q->name, "element %lld is %.9g or %.9g",
+                              (long long)g, whole[g], shards[i]);
+            if (g < 0 || known[g])
+                continue;
+            whole[g] = shards[i];
+            known[g] = true;
+            found++;
+        }
+    }
+    free(known);
+    return found == n || rc ? rc : s4d_fail(err, S4D_EXIT_BUG, q->name, "elements are no rank's");
+}
+
+/* Whole tensors from the shards of all ranks. */
+static int assemble(const struct s4d_program *p, const double *shards, int64_t per_rank,
+                    struct s4d_trained *out, struct s4d_error *err)
 {
     double scale = p->loss_scale >= 0 ? 65536 : 1;
     int rc = 0;
@@ -145,14 +161,36 @@ static int collect(const struct s4d_executor *x, struct s4d_device *d, const str
         snprintf(t->name, sizeof t->name, "%s", q->hf_name);
         t->gradient = s4d_calloc((size_t)t->n, sizeof(double));
         t->weight = s4d_calloc((size_t)t->n, sizeof(double));
-        /* Collective: all of them, whatever a rank finds. */
-        int bad = gather(x, d, p, q, q->gradient, comm, t->gradient, rc ? NULL : err);
-        rc = bad ? bad : rc;
-        bad = gather(x, d, p, q, q->master, comm, t->weight, rc ? NULL : err);
-        rc = bad ? bad : rc;
+        if (join(p, q, shards, per_rank, t->gradient, err) ||
+            join(p, q, shards + q->shard_elements, per_rank, t->weight, err))
+            rc = -1;
         for (int64_t e = 0; e < t->n; e++)
             t->gradient[e] /= scale;
+        shards += 2 * q->shard_elements;
     }
+    return rc;
+}
+
+/* Collective: all ranks, whatever one finds. */
+static int collect(const struct s4d_executor *x, struct s4d_device *d, const struct s4d_program *p,
+                   MPI_Comm comm, struct s4d_trained *out, struct s4d_error *err)
+{
+    int64_t n = 0;
+    int rank;
+    MPI_Request request;
+    MPI_Comm_rank(comm, &rank);
+    for (int i = 0; i < p->n_params; i++)
+        n += 2 * p->params[i].shard_elements;
+    double *own = s4d_calloc((size_t)n, sizeof *own);
+    double *all =
+        rank == 0 ? s4d_malloc((size_t)(n * s4d_grid_ranks(&p->grid)) * sizeof *all) : NULL;
+    int rc = read_shards(x, d, p, own, err);
+    MPI_Igather(own, (int)n, MPI_DOUBLE, all, (int)n, MPI_DOUBLE, 0, comm, &request);
+    s4d_ranks_wait(&request);
+    if (rank == 0 && !rc)
+        rc = assemble(p, all, n, out, err);
+    free(own);
+    free(all);
     return rc;
 }
 

@@ -19,6 +19,9 @@ struct s4d_ranks_options {
 int s4d_ranks_train(const struct s4d_case *c, MPI_Comm comm, const struct s4d_ranks_options *how,
                     char wrong[256], struct s4d_trained *out, struct s4d_error *err);
 
+/* Until it is done; who waits leaves the processor to the others. */
+void s4d_ranks_wait(MPI_Request *request);
+
 /* Waits of a case's program. Whether iterations that do not overlap need one: they do not if it is
  * for the iteration before, or for the host, which then goes first; but for the host's own. */
 int s4d_ranks_waits(const struct s4d_case *c);
