@@ -8,6 +8,7 @@ enum {
     STAGES = 3,
     MOST_BLOCKS = 4096,
     MOST_THREADS = 256,
+    TILE_THREADS = 128, /* 16 bytes each are a tile of 16-bit elements */
     BLOCK_THREADS = 512,
     WARP = 32,
     ALIGNED = 256
@@ -89,7 +90,7 @@ struct s4d_cuda_shape s4d_cuda_shape_of(const struct s4d_cuda_kernel *k,
     case S4D_SPAN_TILES:
         s.grid_x = at_most(up(b->cols, S4D_CUDA_TILE), INT32_MAX);
         s.grid_y = at_most(up(b->rows, S4D_CUDA_TILE), UINT16_MAX);
-        s.threads = MOST_THREADS;
+        s.threads = TILE_THREADS;
         break;
     case S4D_SPAN_PARTS:
         s.grid_x = at_most(a->parts, INT32_MAX);

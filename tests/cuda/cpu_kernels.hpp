@@ -28,6 +28,14 @@ extern double s4d_shared[];
 extern "C" void __syncthreads(void);
 extern "C" int __syncthreads_or(int value); /* the same result for all threads of the block */
 
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+static inline void __stcg(uint4 *to, uint4 value)
+{
+    *to = value;
+}
+
 struct s4d_cpu_half {
     uint16_t bits;
 };

@@ -29,9 +29,8 @@ def entries(data):
         at = data.find(MAGIC, end)
 
 
-# Kernels of tokens, of a few numbers, or of tiles that are turned in shared memory.
-SMALL = {"goldfish", "transpose"}
-OF_MATRICES = {"ELEMENTS", "ROWS", "COLUMNS", "PARTS"}
+SMALL = {"goldfish"}  # of tokens
+OF_MATRICES = {"ELEMENTS", "ROWS", "COLUMNS", "PARTS", "TILES"}
 
 
 def spans(sources):
@@ -61,11 +60,11 @@ def main(file, what, *sources):
             if body is None:
                 wrong.append(f"{kernel}, {real}: not there")
                 continue
-            wide = r"\.global(\.nc)?\.(v4\.[usfb]32|v2\.[usfb]64)"
+            wide = r"\.global(\.nc|\.cg)?\.(v4\.[usfb]32|v2\.[usfb]64)"
             reads, writes = re.search(r"\bld" + wide, body), re.search(r"\bst" + wide, body)
             if span in OF_MATRICES and kernel not in SMALL and not (reads or writes):
                 wrong.append(f"{kernel}, {real}: no 16-byte access")
-            if span == "ELEMENTS" and kernel not in SMALL and not writes:
+            if span in ("ELEMENTS", "TILES") and kernel not in SMALL and not writes:
                 wrong.append(f"{kernel}, {real}: does not write 16 bytes at a time")
             for word in ("atom.", "red.", ".local "):
                 if re.search(r"(?<![.\w])" + re.escape(word), body):
