@@ -98,13 +98,16 @@ int main(int argc, char **argv)
         return written(S4D_EXIT_OK);
     }
     bool asked = strcmp(name, "help") == 0;
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (asked && argc == 2)) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-?") == 0 ||
+        (asked && argc == 2)) {
         help(stdout);
         return written(S4D_EXIT_OK);
     }
     const struct s4d_command *command = find(asked ? argv[2] : name);
     if (command == NULL)
         return unknown(asked ? argv[2] : name);
+    if (asked && argc > 3) /* a subcommand's */
+        return run(command, 3, (char *[]){argv[1], argv[3], "--help", NULL});
     if (asked)
         return run(command, 2, (char *[]){argv[1], "--help", NULL});
     return run(command, argc - 1, argv + 1);

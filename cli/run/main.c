@@ -12,14 +12,10 @@
 #include "support/quote.h"
 #include "support/record.h"
 
+static const struct s4d_run_command completion;
 static const struct s4d_run_command *const commands[] = {
-    &s4d_run_train,
-    &s4d_run_calibrate,
-    &s4d_run_collective,
-    &s4d_run_preflight,
-    &s4d_run_layers,
-    &s4d_run_nightly,
-    NULL,
+    &s4d_run_train,  &s4d_run_calibrate, &s4d_run_collective, &s4d_run_preflight,
+    &s4d_run_layers, &s4d_run_nightly,   &completion,         NULL,
 };
 
 static void help(FILE *out)
@@ -28,19 +24,37 @@ static void help(FILE *out)
                  "Trains large models with the 4D parallel schedule, a process a device.\n\n");
     for (int i = 0; commands[i] != NULL; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "  %-12s %s\n", "completion", "print the completion of bash");
-    fprintf(out, "\nscale4d-run COMMAND --help shows its options. It runs alone, too: one rank.\n");
+    fprintf(out, "\nscale4d-run COMMAND --help (or scale4d-run help COMMAND) shows its options.\n"
+                 "It runs alone, too: one rank.\n");
 }
 
 static void write_completion(void)
 {
-    struct s4d_completion rows[sizeof commands / sizeof *commands + 1] = {{.command = NULL}};
-    int n = 0;
-    for (; commands[n] != NULL; n++)
+    struct s4d_completion rows[sizeof commands / sizeof *commands] = {{.command = NULL}};
+    for (int n = 0; commands[n] != NULL; n++)
         rows[n] = (struct s4d_completion){commands[n]->name, commands[n]->options, NULL};
-    rows[n] = (struct s4d_completion){.command = "completion"};
     s4d_completion_bash("scale4d-run", rows, stdout);
 }
+
+static int run_completion(struct s4d_world *w, int argc, char **argv)
+{
+    static const struct s4d_option_group none[] = {{.options = NULL}};
+    struct s4d_texts shell = {.usage = "bash"};
+    struct s4d_error err;
+    int rc = s4d_options_argv(none,
+                              "Prints the completion of the shell. In ~/.bashrc: "
+                              "source <(scale4d-run completion bash)",
+                              argc, argv, NULL, &shell, &err);
+    if (rc == 0 && (shell.n != 1 || strcmp(shell.v[0], "bash") != 0))
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "", "expected a shell: bash");
+    if (rc == 0)
+        write_completion();
+    s4d_texts_free(&shell);
+    return s4d_world_agree(w, rc < 0 ? &err : NULL);
+}
+
+static const struct s4d_run_command completion = {
+    .name = "completion", .summary = "print the completion of bash", .run = run_completion};
 
 static const struct s4d_run_command *find(const char *name, struct s4d_error *err)
 {
@@ -69,10 +83,22 @@ static int check_same(const struct s4d_world *w, int argc, char **argv, struct s
     return s4d_world_same(w, names, values, 2, err);
 }
 
-static int dispatch(struct s4d_world *w, int argc, char **argv)
+static int run(struct s4d_world *w, const char *name, int argc, char **argv)
 {
     struct s4d_error err;
     char title[64];
+    const struct s4d_run_command *command = find(name, &err);
+    int code = s4d_world_agree(w, command ? NULL : &err);
+    if (code)
+        return code;
+    snprintf(title, sizeof title, "scale4d-run %s", command->name);
+    argv[0] = title;
+    return command->run(w, argc, argv);
+}
+
+static int dispatch(struct s4d_world *w, int argc, char **argv)
+{
+    struct s4d_error err;
     int code = s4d_world_agree(w, check_same(w, argc, argv, &err) ? &err : NULL);
     if (code)
         return code;
@@ -81,8 +107,9 @@ static int dispatch(struct s4d_world *w, int argc, char **argv)
             help(stderr);
         return S4D_EXIT_USAGE;
     }
+    bool asked = strcmp(argv[1], "help") == 0;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+        strcmp(argv[1], "-?") == 0 || (asked && argc == 2)) {
         help(stdout);
         return S4D_EXIT_OK;
     }
@@ -90,16 +117,9 @@ static int dispatch(struct s4d_world *w, int argc, char **argv)
         printf("scale4d-run %s (%s)\n", s4d_version, s4d_commit);
         return S4D_EXIT_OK;
     }
-    if (strcmp(argv[1], "completion") == 0) {
-        write_completion();
-        return S4D_EXIT_OK;
-    }
-    const struct s4d_run_command *command = find(argv[1], &err);
-    if ((code = s4d_world_agree(w, command ? NULL : &err)) != 0)
-        return code;
-    snprintf(title, sizeof title, "scale4d-run %s", command->name);
-    argv[1] = title;
-    return command->run(w, argc - 1, argv + 1);
+    if (asked)
+        return run(w, argv[2], 2, (char *[]){argv[1], "--help", NULL});
+    return run(w, argv[1], argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,23 @@ load lib
         "$s4d" help "$command" | cmp - "$dir/one"
     done
     [ "$(grep -c '^  [a-z]' "$dir/help")" -ge 10 ]
+    for command in $("$s4d" track --help | awk '/^  [a-z]/ { print $1 }'); do
+        "$s4d" help track "$command" | cmp - <("$s4d" track "$command" --help)
+    done
+    refuses 64 "expected a subcommand" -- help track nothing
+}
+@test "scale4d-run: help of a command, and the completion of a shell that it knows" {
+    local run4d
+    run4d=$(dirname "$s4d")/scale4d-run
+    [ -x "$run4d" ] || skip "scale4d-run is not built"
+    "$run4d" help train | cmp - <("$run4d" train --help)
+    "$run4d" completion --help | grep -q 'Usage: scale4d-run completion'
+    "$run4d" completion bash | bash -n
+    for words in "completion" "completion zsh" "completion --nonsense" "help nothing"; do
+        status=0 # shellcheck disable=SC2086
+        "$run4d" $words > "$dir/out" 2> "$dir/err" || status=$?
+        [ "$status" -eq 64 ] && [ ! -s "$dir/out" ] && [ -s "$dir/err" ]
+    done
 }
 @test "--help: every header is whole and in its column, of all commands of both programs" {
     local names=0
