@@ -78,19 +78,19 @@ static int find_op(struct s4d_collective_job *job, struct s4d_error *err)
     if (!name && job->config->against)
         return s4d_fail(err, S4D_EXIT_USAGE, "--op", "is required: %s does not say which it is of",
                         job->config->against);
-    if (!name)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--op", "is required");
     for (int op = 0; op < S4D_COLLECTIVE_OPS; op++) {
         if (!has_algorithm(op))
             continue;
         underscores(s4d_collective_name(op), job->op, sizeof job->op);
-        if (strcmp(job->op, name) == 0) {
+        if (name && strcmp(job->op, name) == 0) {
             job->measurement.op = op;
             return 0;
         }
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", job->op);
     }
+    if (!name)
+        return s4d_fail(err, S4D_EXIT_USAGE, "--op", "expected one of %s, not given", known);
     if (!job->config->op)
         return s4d_fail(err, S4D_EXIT_DATA, job->config->against, "expected one of %s, got %s",
                         known, s4d_quote(name).text);
@@ -186,7 +186,7 @@ static int check(struct s4d_collective_job *job, struct s4d_error *err)
     const struct s4d_collective_options *config = job->config;
     job->measurement.fold = !config->no_fold;
     if (!config->machine)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--machine", "is required");
+        return s4d_fail(err, S4D_EXIT_USAGE, "--machine", "expected a machine, not given");
     if (read_measured(job, err) || find_op(job, err) || find_algorithm(job, err) ||
         find_groups(job, err) || find_sizes(job, err))
         return -1;

@@ -4,7 +4,13 @@
 #ifndef S4D_CLI_JOB_OPTIONS_H
 #define S4D_CLI_JOB_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "support/option.h"
+
+/* The three that every job needs, each with what it should be: 0, or -1 (exit 64) with the first
+ * that is not given (NULL, false). */
+int s4d_job_given(const char *machine, const char *workload, bool gpus, struct s4d_error *err);
 
 /* char * */
 #define S4D_OPTION_MACHINE(at)                                                                     \

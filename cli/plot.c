@@ -26,7 +26,9 @@
 #include "plots/report.h"
 #include "support/file.h"
 #include "support/memory.h"
+#include "support/nearest.h"
 #include "support/option.h"
+#include "support/quote.h"
 #include "support/record.h"
 
 static const struct s4d_option figure_table[] = {
@@ -91,16 +93,37 @@ static void read_others(struct figure *f)
     free(pattern);
 }
 
+static int fail_unknown(const char *name, struct s4d_error *err)
+{
+    glob_t found = {0};
+    char *pattern = s4d_asprintf("%s/paper-figures/*/*/experiment.yaml", s4d_data_folder());
+    size_t n = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    const char **names = s4d_calloc(n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        *strrchr(found.gl_pathv[i], '/') = '\0';
+        names[i] = strrchr(found.gl_pathv[i], '/') + 1;
+    }
+    s4d_fail(err, S4D_EXIT_DATA, "FIGURE", "unknown figure, and no such folder: %s",
+             s4d_quote(name).text);
+    s4d_hint_nearest(err, name, names, (int)n);
+    free(names);
+    globfree(&found);
+    free(pattern);
+    return -1;
+}
+
 /* A folder, or one of the project's figures: NAME where only one has it, or PAPER/NAME. Caller
- * frees; NULL: several have the name. */
+ * frees; NULL: several have the name, or none. */
 static char *folder_of(const char *name, struct s4d_error *err)
 {
     char *folder = NULL;
     char *pattern = s4d_asprintf("%s/paper-figures/%s%s", s4d_data_folder(),
                                  strchr(name, '/') == NULL ? "*/" : "", name);
     glob_t found = {0};
-    if (access(name, F_OK) == 0 || glob(pattern, 0, NULL, &found) != 0) {
+    if (access(name, F_OK) == 0) {
         folder = s4d_strdup(name);
+    } else if (glob(pattern, 0, NULL, &found) != 0) {
+        fail_unknown(name, err);
     } else if (found.gl_pathc == 1) {
         folder = s4d_strdup(found.gl_pathv[0]);
     } else {

@@ -144,7 +144,7 @@ static int run(int argc, char **argv)
                               "weight, and the latency of the way.",
                               argc, argv, &o, &given, &err);
     if (rc == 0 && !o.machine)
-        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--machine", "missing");
+        rc = s4d_fail(&err, S4D_EXIT_USAGE, "--machine", "expected a machine, not given");
     if (rc == 0)
         rc = s4d_scenario_load(&m, &s, o.machine, &o.set, &o.scenario, &err);
     if (rc == 0) {

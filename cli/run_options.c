@@ -31,6 +31,21 @@ struct s4d_run_options s4d_run_options_default(void)
     return (struct s4d_run_options){.schedule = s4d_schedule_options_default()};
 }
 
+int s4d_job_given(const char *machine, const char *workload, bool gpus, struct s4d_error *err)
+{
+    if (!machine) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--machine", "expected a machine, not given");
+        return s4d_hint(err, "scale4d machines lists those known");
+    }
+    if (!workload) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--workload", "expected a model, not given");
+        return s4d_hint(err, "scale4d workloads lists those known");
+    }
+    return gpus ? 0
+                : s4d_fail(err, S4D_EXIT_USAGE, "--gpus",
+                           "expected the number of devices, not given");
+}
+
 /* What knows no option of its own is about this one. */
 static int of_option(struct s4d_error *err, const char *option)
 {
@@ -49,13 +64,8 @@ int s4d_run_inputs_load(struct s4d_run_inputs *in, struct s4d_run_options *o, st
                                  .gpus = o->gpus,
                                  .fold = !o->no_fold,
                                  .workers = 1};
-    if (!o->machine || !o->workload || o->gpus == 0)
-        return s4d_fail(err, S4D_EXIT_USAGE,
-                        !o->machine    ? "--machine"
-                        : !o->workload ? "--workload"
-                                       : "--gpus",
-                        "not given");
-    if (s4d_schedule_options_resolve(&o->schedule, o->gpus, &s->grid, &s->grid_auto, err))
+    if (s4d_job_given(o->machine, o->workload, o->gpus > 0, err) ||
+        s4d_schedule_options_resolve(&o->schedule, o->gpus, &s->grid, &s->grid_auto, err))
         return -1;
     s->options = o->schedule.options;
     if (s4d_scenario_load(&in->machine, &in->scenario, o->machine, &o->set, &o->scenario, err))

@@ -345,10 +345,11 @@ void s4d_trial_print(const json_t *record, FILE *out)
     const char *name = json_string_value(json_object_get(e, "name"));
     const char *grid = json_string_value(json_object_get(record, "grid"));
     char time[32], rate[32];
-    fprintf(out, "%-40s  grid %-12s  %s an iteration, %s\n", name ? name : "?", grid ? grid : "?",
+    fprintf(out, "%11s an iteration %14s  grid %-12s  %s\n",
             s4d_format_time(json_number_value(json_object_get(record, "iteration_time_s")), time,
                             sizeof time),
             s4d_format_flops(json_number_value(json_object_get(record, "flops_per_s")), rate,
-                             sizeof rate));
+                             sizeof rate),
+            grid ? grid : "?", name ? name : "?");
     fflush(out);
 }

@@ -117,12 +117,8 @@ static int resolve(struct s4d_tune_config *c, struct s4d_error *err)
 {
     struct s4d_grid grid;
     bool automatic;
-    if (!c->machine || !c->workload || !c->gpus)
-        return s4d_fail(err, S4D_EXIT_USAGE,
-                        !c->machine    ? "--machine"
-                        : !c->workload ? "--workload"
-                                       : "--gpus",
-                        "not given");
+    if (s4d_job_given(c->machine, c->workload, c->gpus != NULL, err))
+        return -1;
     if (c->schedule.grid.given && !c->schedule.grid.automatic) {
         s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected auto, or not given: tune finds it");
         return s4d_hint(err, "scale4d simulate takes a grid");
@@ -137,6 +133,8 @@ static int tell(struct s4d_tune_run *t, json_t *record, bool first, struct s4d_e
     if (!t->c->json) {
         if (first)
             s4d_provenance_print(t->provenance, stdout);
+        if (first && t->c->simulate > 0)
+            printf("# what is simulated is kept in %s, and not simulated again\n", t->c->records);
         s4d_tune_print(&t->now, t->c->top, stdout);
         fflush(stdout);
         return 0;

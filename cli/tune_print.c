@@ -80,7 +80,7 @@ static void print_row(const struct s4d_tuned *t, FILE *out)
 {
     const struct s4d_choice *c = &t->choice;
     char grid[64];
-    fprintf(out, "%5d %-16s %6d %-10s %6d %11.5g ", t->rank,
+    fprintf(out, "%5d %-16s %6d %-10s %6d %#11.5g ", t->rank,
             s4d_grid_text(&c->grid, grid, sizeof grid), c->micro_batch,
             s4d_recompute_names[c->recompute], c->cached_layers, c->estimate_s);
     if (t->fault.exit != S4D_EXIT_OK)
@@ -89,7 +89,7 @@ static void print_row(const struct s4d_tuned *t, FILE *out)
     else if (t->time_s < 0)
         fprintf(out, "%11s %6s %8s %9.2f\n", "-", "-", "-", c->memory_bytes / 1e9);
     else
-        fprintf(out, "%11.5g %6d %+8.1f %9.2f\n", t->time_s, t->simulated_rank,
+        fprintf(out, "%#11.5g %6d %+8.1f %9.2f\n", t->time_s, t->simulated_rank,
                 100 * (c->estimate_s / t->time_s - 1), t->memory_bytes / 1e9);
 }
 
@@ -197,7 +197,7 @@ void s4d_tune_print_scaling(const json_t *records, FILE *out)
         if (!json_is_object(best))
             continue;
         first_s = first_s > 0 ? first_s : time_s * gpus;
-        fprintf(out, "%8.0f %-16s %6.0f %-10s %12.5g %9.2f %11.1f\n", gpus,
+        fprintf(out, "%8.0f %-16s %6.0f %-10s %#12.5g %9.2f %11.1f\n", gpus,
                 json_string_value(json_object_get(best, "grid")), get(best, "micro_batch"),
                 json_string_value(json_object_get(best, "recompute")), time_s,
                 first_s / get(json_array_get(records, 0), "gpus") / time_s,

@@ -109,7 +109,8 @@ int s4d_schedule_options_resolve(struct s4d_schedule_options *s, int gpus, struc
     struct s4d_options *o = &s->options;
     if (!s->grid.given) {
         s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected GXxGYxGZxGDATA, not given");
-        return s4d_hint(err, "the simplest is 1x1x1x%d: every one has the whole model", gpus);
+        return s4d_hint(err, "1x1x%dx1 shares all weights out; scale4d simulate takes auto, too",
+                        gpus);
     }
     if (o->global_batch < 1)
         return s4d_fail(err, S4D_EXIT_USAGE, "--global-batch",
@@ -122,10 +123,12 @@ int s4d_schedule_options_resolve(struct s4d_schedule_options *s, int gpus, struc
     *automatic = s->grid.automatic;
     char text[64];
     int ranks = s4d_grid_ranks(grid);
-    if (!*automatic && ranks != gpus)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--grid",
-                        "expected a product of %d (--gpus), got %s = %d", gpus,
-                        s4d_grid_text(grid, text, sizeof text), ranks);
+    if (!*automatic && ranks != gpus) {
+        s4d_fail(err, S4D_EXIT_USAGE, "--grid", "expected a product of %d, got %s = %d", gpus,
+                 s4d_grid_text(grid, text, sizeof text), ranks);
+        return s4d_hint(err, "it goes with --gpus %d; of scale4d-run, with mpirun -n %d", ranks,
+                        ranks);
+    }
     o->gradient_type = s->gradient_type || o->precision == S4D_F64 ? o->precision : S4D_F32;
     o->loss_scaling = s->loss_scaling == 2 || (s->loss_scaling == 0 && o->precision == S4D_F16);
     return 0;

@@ -73,15 +73,17 @@ static bool is_secret(const char *variable)
     return false;
 }
 
-/* What Open MPI's launcher tells its processes about themselves: addresses, folders, the job's
- * number and its key (orte_precondition_transports). It says nothing of a result, and is new in
- * every job. */
+/* What Open MPI's launcher tells its processes about themselves: addresses, folders, ranks, the
+ * job's number and its key (orte_precondition_transports). It says nothing of a result that the
+ * record does not have elsewhere, or is new in every job. */
 static bool is_plumbing(const char *variable)
 {
     static const char *const starts[] = {
         "OMPI_MCA_orte_",     "OMPI_MCA_ess",          "OMPI_MCA_pmix",
         "OMPI_MCA_shmem_RUN", "OMPI_MCA_initial_wdir", "OMPI_FILE_LOCATION",
-        "OMPI_ARGV",          "OMPI_COMMAND",          "OMPI_FIRST_RANKS"};
+        "OMPI_ARGV",          "OMPI_COMMAND",          "OMPI_FIRST_RANKS",
+        "OMPI_COMM_WORLD_",   "OMPI_UNIVERSE_SIZE",    "OMPI_APP_CTX_",
+        "OMPI_NUM_APP_CTX",   "OMPI_ALLOW_RUN_AS_ROOT"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(variable, starts[i]))
             return true;

@@ -121,7 +121,8 @@ static int find_op(struct job *job, struct s4d_error *err)
                  {"all_gather", S4D_OP_ALL_GATHER},
                  {"reduce_scatter", S4D_OP_REDUCE_SCATTER}};
     if (!job->config->op)
-        return s4d_fail(err, S4D_EXIT_USAGE, "--op", "is required");
+        return s4d_fail(err, S4D_EXIT_USAGE, "--op",
+                        "expected all_reduce, all_gather or reduce_scatter, not given");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(job->config->op, known[i].name) == 0) {
             job->op = known[i].op;

@@ -92,6 +92,8 @@ static void report(const struct adding *a)
         s4d_warn("%s: %" PRId64 " added are of the future: a clock is wrong, theirs or this one's "
                  "(%s); scale4d track prune --record removes one",
                  a->name, a->ahead, a->ahead_where);
+    if (a->fresh + a->known + a->wrong == 0)
+        s4d_warn("%s: there is no record in it: did what should have written it fail?", a->name);
     printf("%s: %" PRId64 " added, %" PRId64 " there already, %" PRId64 " wrong\n", a->name,
            a->fresh, a->known, a->wrong);
     fflush(stdout);

@@ -27,15 +27,15 @@ load lib
     refuses 64 "--gpus" -- "${small[@]}" --grid 1x1x1x1 --gpus
 }
 @test "machine, workload, GPUs, grid and batch must be given" {
-    refuses 64 "--machine" -- simulate --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
+    refuses 64 "--machine: expected a machine, not given" "scale4d machines" -- simulate --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
     refuses 64 "--workload" -- simulate --machine "$one_line" --gpus 1 --grid 1x1x1x1 --global-batch 4
     refuses 64 "--gpus" -- "${small[@]}" --grid 1x1x1x1
-    refuses 64 "--grid" -- "${small[@]}" --gpus 4
+    refuses 64 "--grid" "1x1x4x1" "auto" -- "${small[@]}" --gpus 4
     refuses 64 "--global-batch" -- simulate --machine "$one_line" --workload gpt-tiny --gpus 1 --grid 1x1x1x1
 }
 
 @test "a grid whose product is not the number of GPUs" {
-    refuses 64 "--grid" "2x2x2x2 = 16" "8" -- "${small[@]}" --gpus 8 --grid 2x2x2x2
+    refuses 64 "--grid" "2x2x2x2 = 16" "8" "--gpus 16" "mpirun -n 16" -- "${small[@]}" --gpus 8 --grid 2x2x2x2
 }
 @test "a grid that does not divide the heads" {
     refuses 64 "heads" "4" "8" -- "${small[@]}" --gpus 8 --grid 8x1x1x1

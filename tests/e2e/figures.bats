@@ -112,6 +112,7 @@ END
 @test "no such figure, a key that is none, a grid that does not divide" {
     experiment
     refuses 65 "nothing" -- plot "$dir/nothing"
+    refuses 65 "unknown figure" "'weak'" "did you mean weak-scaling?" -- plot weak
     refuses 64 "folder" -- figure
     mkdir -p "$dir/bin" "$dir/share/scale4d/paper-figures"/{a,b}/twins
     cp "$s4d" "$dir/bin"

@@ -192,7 +192,7 @@ END
     refuses 65 "s.yaml:4: workload" "gpt-tiny?" -- sweep s.yaml
     experiments
     sed -i 's/, gpus: 4,/,/' s.yaml
-    refuses 65 "s.yaml:4" "gpus: not given" -- sweep s.yaml
+    refuses 65 "s.yaml:4" "gpus: expected the number of devices, not given" -- sweep s.yaml
     experiments
     sed -i 's/^machine:.*/machine: perlmutter\nset: [node.nic_bandwith_Bps=1GB\/s]/' s.yaml
     refuses 65 "s.yaml:2: set" "nic_bandwidth_Bps" -- sweep s.yaml

@@ -366,6 +366,10 @@ c = sqlite3.connect(sys.argv[2]); c.execute("CREATE TABLE record (a)"); c.commit
     : > "$dir/empty"
     refuses 65 "$dir/empty" -- track list --store "$dir/empty"
     "$s4d" track add --store "$dir/empty" "$dir/a" | grep -qF "1 added"
+    # One of records is what a killed run leaves: nothing is wrong with it, but it is said.
+    : > "$dir/nothing"
+    "$s4d" track add --store "$dir/empty" "$dir/nothing" "$dir/a" 2>&1 > /dev/null | grep -c . | grep -qx 1
+    "$s4d" track add --store "$dir/empty" "$dir/nothing" 2>&1 | grep -qF "nothing: there is no record in it"
 }
 
 @test "track: a store that is not there, a folder, and folders that take no files" {

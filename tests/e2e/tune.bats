@@ -17,6 +17,7 @@ field() {
     grep -q '^# 20 grids, 19 divide model and batch; [0-9]* configurations, [0-9]* fit; ranked in' "$dir/out"
     grep -q '^# best: grid [0-9x]*, micro-batch [0-9]*, recompute [a-z]*, [0-2] cached layers: .* simulated' "$dir/out"
     grep -q '^# rank correlation of model and simulation (Spearman), 5 configurations: ' "$dir/out"
+    grep -q '^# what is simulated is kept in .*tune.jsonl' "$dir/out"
     [ "$(wc -l < "$dir/tune.jsonl")" -eq 5 ]
     # No more than two of one grid, unless asked for.
     [ "$(grep -o '"grid": "[^"]*"' "$dir/tune.jsonl" | sort | uniq -c | sort -rn | awk 'NR == 1 { print $1 }')" -le 2 ]

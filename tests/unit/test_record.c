@@ -94,6 +94,7 @@ static void live(void **state)
     setenv("SLURM_JWT", "secret", 1);
     setenv("OMPI_MCA_orte_precondition_transports", "3326a253213445a6-03c59af202dfbe11", 1);
     setenv("OMPI_MCA_btl", "self,vader", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
     json_t *p = provenance();
     int year, n = 0;
     const char *time = text_of(p, "time");
@@ -106,6 +107,7 @@ static void live(void **state)
     assert_null(json_object_get(e, "SLURM_JWT"));
     assert_null(json_object_get(e, "OMPI_MCA_orte_precondition_transports"));
     assert_string_equal(text_of(e, "OMPI_MCA_btl"), "self,vader");
+    assert_null(json_object_get(e, "OMPI_COMM_WORLD_RANK"));
     assert_null(json_object_get(e, "PATH"));
     json_decref(p);
 }
