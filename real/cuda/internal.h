@@ -183,6 +183,8 @@ void s4d_cuda_name_op(const struct s4d_cuda *c, const struct s4d_call *call, int
                       struct s4d_error *err);
 void s4d_cuda_name_group(const struct s4d_cuda *c, int stream, struct s4d_error *err);
 void s4d_cuda_explain(struct s4d_cuda *c, struct s4d_error *err);
+/* CUDA's words for an error of the GPU, which another library told in its own. */
+void s4d_cuda_say_gpu(const struct s4d_cuda *c, struct s4d_error *err);
 
 /* streams.c */
 int s4d_cuda_streams_open(struct s4d_cuda *c, struct s4d_error *err);

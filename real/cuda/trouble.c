@@ -83,6 +83,13 @@ void s4d_cuda_name_op(const struct s4d_cuda *c, const struct s4d_call *call, int
     add_op(c, &(struct s4d_cuda_at){call, iteration}, err);
 }
 
+void s4d_cuda_say_gpu(const struct s4d_cuda *c, struct s4d_error *err)
+{
+    cudaError_t code = device_error(c);
+    if (err && code != cudaSuccess && !strstr(err->text, cudaGetErrorName(code)))
+        s4d_cuda_say(err, "; CUDA: %s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
 /* Once for an error: `where` begins with its call. */
 void s4d_cuda_explain(struct s4d_cuda *c, struct s4d_error *err)
 {
@@ -91,8 +98,7 @@ void s4d_cuda_explain(struct s4d_cuda *c, struct s4d_error *err)
     c->failed = true;
     if (code == cudaSuccess || !err || err->exit != S4D_EXIT_DEVICE)
         return;
-    if (!strstr(err->text, cudaGetErrorName(code)))
-        s4d_cuda_say(err, "; CUDA: %s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
+    s4d_cuda_say_gpu(c, err);
     in_flight(c, range);
     if (!range[0].call) {
         s4d_cuda_say(err, ": an error of the GPU, while no op was in flight");

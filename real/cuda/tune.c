@@ -120,6 +120,7 @@ static int time_variants(struct s4d_cuda *c, struct s4d_cuda_product p, unsigned
                 s4d_cuda_say(err, "; while the product %s, %lld x %lld x %lld, was timed %s",
                              p.name, (long long)p.m, (long long)p.n, (long long)p.k,
                              s4d_gemm_variant_names[v]);
+            s4d_cuda_say_gpu(c, err);
             return -1;
         }
         if (choice->t_s[v] < choice->t_s[choice->variant])
