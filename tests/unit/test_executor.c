@@ -16,7 +16,7 @@
 #include "sim/executor.h"
 #include "sim/isolate.h"
 
-static double rate_in_node = 1;
+static double rate_in_node = 1, rate_across = 1;
 
 double s4d_kernel_time_s(const struct s4d_kernels *k, const struct s4d_program *p,
                          const struct s4d_op *op)
@@ -28,14 +28,15 @@ double s4d_kernel_time_s(const struct s4d_kernels *k, const struct s4d_program *
 double s4d_kernel_rate_beside(const struct s4d_kernels *k, bool across_nodes)
 {
     (void)k;
-    return across_nodes ? 1 : rate_in_node;
+    return across_nodes ? rate_across : rate_in_node;
 }
 
 static struct s4d_cost cost(const struct s4d_machine *m, const struct s4d_channels *ch,
                             enum s4d_op_kind op, double bytes)
 {
-    (void)m, (void)ch, (void)op;
-    return (struct s4d_cost){.latency_s = 1e-3, .volume_B = bytes, .efficiency = 1};
+    (void)m, (void)ch;
+    double part = op == S4D_OP_ALL_REDUCE ? 1 : 0.5; /* half as much as sum and copy */
+    return (struct s4d_cost){.latency_s = 1e-3, .volume_B = part * bytes, .efficiency = 1};
 }
 
 static const struct s4d_algorithm plain = {.name = "plain", .cost = cost};
@@ -92,7 +93,9 @@ static void wait_for(struct listing *l, int iteration, enum s4d_stream stream, i
 
 struct scene {
     struct listing list;
-    int ranks; /* 2: one group; 4: two groups of two, which share the link */
+    int ranks;   /* 2: one group; 4: two groups of two, which share the link */
+    bool beside; /* of two ranks: another group of both, on stream y, of two nodes and its own link
+                  */
     double speed[4];
 };
 struct outcome {
@@ -107,13 +110,15 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
         p.ops[i].position = p.stream_length[p.ops[i].stream]++;
         p.ops[i].waits = &scene->list.wait[i];
     }
-    const int link[] = {0}, weight[] = {1}, flow[] = {0, 1}, member[] = {0, 1, 2, 3};
-    struct s4d_link_class links[] = {{.capacity_Bps = 10e9, .divisor = 1, .members = 1}};
+    const int link[] = {0, 1}, weight[] = {1}, flow[] = {0, 1}, member[] = {0, 1, 2, 3};
+    const bool other = scene->ranks == 4 || scene->beside;
+    struct s4d_link_class links[] = {{.capacity_Bps = 10e9, .divisor = 1, .members = 1},
+                                     {.capacity_Bps = 10e9, .divisor = 1, .members = 1}};
     struct s4d_flow_class flows[2];
     struct s4d_group_class groups[2];
     struct s4d_rank_class ranks[4];
     for (int i = 0; i < 2; i++) {
-        flows[i] = (struct s4d_flow_class){link, weight, 1, 1, 1.0, 1, 0};
+        flows[i] = (struct s4d_flow_class){link + (scene->beside ? i : 0), weight, 1, 1, 1.0, 1, 0};
         groups[i] = (struct s4d_group_class){.stream = S4D_STREAM_X,
                                              .member = member + 2 * i,
                                              .n_members = 2,
@@ -125,10 +130,16 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
             flow + i,
             1};
     }
+    if (scene->beside) {
+        groups[1].stream = S4D_STREAM_Y;
+        groups[1].member = member;
+        groups[1].by_algorithm[0].shape.nodes = 2;
+    }
     for (int i = 0; i < 4; i++) {
         ranks[i] = (struct s4d_rank_class){.representative = i, .members = 1};
         ranks[i].speed = scene->speed[i] > 0 ? scene->speed[i] : 1;
         ranks[i].group[S4D_STREAM_X] = i / 2;
+        ranks[i].group[S4D_STREAM_Y] = 1;
     }
     struct s4d_cluster cluster = {0};
     s4d_rates_plain(&cluster.rates);
@@ -136,12 +147,12 @@ static int run_scene(void *context, int index, void *result, struct s4d_error *e
                                 .ranks = ranks,
                                 .n_ranks = scene->ranks,
                                 .groups = groups,
-                                .n_groups = scene->ranks / 2,
+                                .n_groups = other ? 2 : 1,
                                 .flows = flows,
-                                .n_flows = scene->ranks / 2,
+                                .n_flows = other ? 2 : 1,
                                 .links = links,
-                                .n_links = 1,
-                                .n_limiting = 1};
+                                .n_links = scene->beside ? 2 : 1,
+                                .n_limiting = scene->beside ? 2 : 1};
     struct s4d_kernels kernels = {0};
     return s4d_execute(&system, &p, &kernels, &((struct outcome *)result)->run, err);
 }
@@ -228,6 +239,53 @@ static void test_rate_beside(void **state)
     near(run.iteration_time_s, 51.5e-3);
     assert_int_equal(run.slowest_rank, 1);
     rate_in_node = 1;
+}
+
+/* Beside two collectives at once computing keeps what the worse of them leaves, not the part of the
+ * part. A 0-10, then all-reduces in the node and across nodes, each on its own link, 10-21. B has 8
+ * ms: 5.5 at half rate until 21, 2.5 left: 23.5, C 28.5. (0.8 x 0.5 would give 24.6 and 29.6, 0.8
+ * alone B 20 and C 26.) */
+static void test_beside_two(void **state)
+{
+    (void)state;
+    static const double rates[][2] = {{0.5, 0.8}, {0.8, 0.5}};
+    for (int i = 0; i < 2; i++) {
+        rate_in_node = rates[i][0];
+        rate_across = rates[i][1];
+        struct scene s = {.ranks = 2, .beside = true};
+        compute(&s.list, 10e-3);
+        all_reduce(&s.list, 100000000);
+        wait_for(&s.list, 0, S4D_STREAM_COMPUTE, 0);
+        all_reduce(&s.list, 100000000)->stream = S4D_STREAM_Y;
+        wait_for(&s.list, 0, S4D_STREAM_COMPUTE, 0);
+        compute(&s.list, 8e-3);
+        compute(&s.list, 5e-3);
+        wait_for(&s.list, 0, S4D_STREAM_X, 0);
+        struct s4d_run run = simulate(&s);
+        near(run.first_iteration_s, 28.5e-3);
+        near(run.iteration_time_s, 28.5e-3);
+    }
+    rate_in_node = rate_across = 1;
+}
+
+/* Two collectives of one size and two kinds on one stream: 1 + 10 ms for the all-reduce of 100 MB,
+ * 1 + 5 ms for the reduce-scatter that moves half of that, in either order; then 1 + 4 ms for
+ * an all-reduce of 40 MB: 22 ms. */
+static void test_two_kinds(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scene s = {.ranks = 2};
+        for (int k = 0; k < 2; k++) {
+            struct s4d_op *op = all_reduce(&s.list, k == i ? 100000000 : 50000000);
+            op->kind = k == i ? S4D_OP_ALL_REDUCE : S4D_OP_REDUCE_SCATTER;
+        }
+        all_reduce(&s.list, 40000000);
+        struct s4d_run run = simulate(&s);
+        near(run.first_iteration_s, 22e-3);
+        near(run.iteration_time_s, 22e-3);
+        near(run.busy_s[S4D_STREAM_X], 22e-3);
+    }
 }
 
 /* The same seen from the early rank, which is reported where all end together: A, all-reduce, B,
@@ -386,6 +444,8 @@ int main(void)
         cmocka_unit_test(test_out_of_step),
         cmocka_unit_test(test_late_arriver),
         cmocka_unit_test(test_rate_beside),
+        cmocka_unit_test(test_beside_two),
+        cmocka_unit_test(test_two_kinds),
         cmocka_unit_test(test_slowed_from_arrival),
         cmocka_unit_test(test_wait_of_iteration_before),
         cmocka_unit_test(test_shared_link),
