@@ -50,3 +50,22 @@ void load_quad(struct s4d_machine *m, int nodes)
     l->tree_channel_two_nodes_Bps.value = 23.6e9;
     l->tree_channel_Bps.value = 17.8e9;
 }
+
+struct s4d_channels quad_shape(const struct s4d_machine *m, const struct s4d_algorithm *a, int n,
+                               int stride)
+{
+    struct s4d_cluster c;
+    struct s4d_error err;
+    struct s4d_channels ch;
+    int devices[64];
+    assert_true(n <= 64);
+    for (int i = 0; i < n; i++)
+        devices[i] = i * stride;
+    assert_int_equal(s4d_cluster_create(&c, m, (n * stride + 3) / 4, &err), 0);
+    assert_int_equal(a->channels(&c, devices, n, &ch), 0);
+    s4d_cluster_destroy(&c);
+    struct s4d_channels copy = ch;
+    copy.channel = NULL;
+    s4d_channels_free(&ch);
+    return copy;
+}

@@ -3,7 +3,7 @@
 #ifndef S4D_TESTS_QUAD_H
 #define S4D_TESTS_QUAD_H
 
-#include "support/machine.h"
+#include "sim/collective.h"
 
 /* Loads a machine that must exist. */
 void load_machine(struct s4d_machine *m, const char *line);
@@ -11,5 +11,10 @@ void load_machine(struct s4d_machine *m, const char *line);
 /* Nodes of four devices, four links of 20 GB/s between each pair and a NIC of 25 GB/s each, on a
  * single switch; NCCL's constants for Ampere (facts of NCCL 2.30.7), no efficiency tables. */
 void load_quad(struct s4d_machine *m, int nodes);
+
+/* The shape, without the channels, of the group of the n devices 0, stride, 2 stride, ... on the
+ * quad. */
+struct s4d_channels quad_shape(const struct s4d_machine *m, const struct s4d_algorithm *a, int n,
+                               int stride);
 
 #endif

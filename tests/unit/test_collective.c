@@ -20,26 +20,6 @@ static void assert_relative(double value, double expected, double tolerance)
         fail_msg("%.17g, expected %.17g", value, expected);
 }
 
-/* The shape of the group of the devices 0, stride, 2 stride, ... on the quad. */
-static struct s4d_channels shape(const struct s4d_machine *m, const struct s4d_algorithm *a, int n,
-                                 int stride)
-{
-    struct s4d_cluster c;
-    struct s4d_error err;
-    struct s4d_channels ch;
-    int devices[64];
-    assert_true(n <= 64);
-    for (int i = 0; i < n; i++)
-        devices[i] = i * stride;
-    assert_int_equal(s4d_cluster_create(&c, m, (n * stride + 3) / 4, &err), 0);
-    assert_int_equal(a->channels(&c, devices, n, &ch), 0);
-    s4d_cluster_destroy(&c);
-    struct s4d_channels copy = ch;
-    copy.channel = NULL;
-    s4d_channels_free(&ch);
-    return copy;
-}
-
 /* Bus bandwidths of rings alone.
  * 2 devices of a node: one ring of 4 bricks: 80 GB/s. 3: two rings of 4: 160. 4: six of 2: 240.
  * 8 on two nodes: four channels, a NIC of 25 each: 100. One of each node: 25; two of each: 50. */
@@ -54,7 +34,7 @@ static void test_bus(void **state)
     } rows[] = {{2, 1, 1, 2, 80e9},  {3, 1, 2, 4, 160e9}, {4, 1, 6, 12, 240e9},
                 {8, 1, 4, 4, 100e9}, {8, 4, 1, 1, 25e9},  {8, 2, 2, 2, 50e9}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct s4d_channels ch = shape(&m, &s4d_ring, rows[i].n, rows[i].stride);
+        struct s4d_channels ch = quad_shape(&m, &s4d_ring, rows[i].n, rows[i].stride);
         assert_int_equal(ch.n, rows[i].channels);
         assert_int_equal(ch.library_channels, rows[i].library_channels);
         assert_relative(ch.bus_Bps, rows[i].bus_Bps, 1e-12);
@@ -84,8 +64,10 @@ static void test_ring_simple(void **state)
     struct s4d_machine m;
     double n = 1073741824;
     load_quad(&m, 64);
-    struct s4d_channels two = shape(&m, &s4d_ring, 2, 1), four = shape(&m, &s4d_ring, 4, 1),
-                        eight = shape(&m, &s4d_ring, 8, 1), apart = shape(&m, &s4d_ring, 8, 4);
+    struct s4d_channels two = quad_shape(&m, &s4d_ring, 2, 1),
+                        four = quad_shape(&m, &s4d_ring, 4, 1),
+                        eight = quad_shape(&m, &s4d_ring, 8, 1),
+                        apart = quad_shape(&m, &s4d_ring, 8, 4);
     assert_cost(&m, &s4d_ring, &two, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 22e-6, n);
     assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 49.2e-6, 1.5 * n);
     assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 118e-6, 1.75 * n);
@@ -107,7 +89,7 @@ static void test_protocols(void **state)
     (void)state;
     struct s4d_machine m;
     load_quad(&m, 64);
-    struct s4d_channels four = shape(&m, &s4d_ring, 4, 1);
+    struct s4d_channels four = quad_shape(&m, &s4d_ring, 4, 1);
     double n = 1.474e6;
     assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, 8, S4D_LL, 10.2e-6, 12 * 240 / 87.7);
     assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_LL, 10.2e-6, 1.5 * n * 240 / 87.7);
@@ -119,7 +101,7 @@ static void test_protocols(void **state)
     assert_cost(&m, &s4d_ring, &four, S4D_OP_ALL_REDUCE, n, S4D_SIMPLE, 49.2e-6, 1.5 * n);
     /* Two nodes: LL128 8 MB in 14 + 12 x 2 + 2 x 4 = 46 us and at min(92, 4 x 20) = 80 GB/s; not
      * where the library has it in nodes alone. */
-    struct s4d_channels eight = shape(&m, &s4d_ring, 8, 1);
+    struct s4d_channels eight = quad_shape(&m, &s4d_ring, 8, 1);
     assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, 8e6, S4D_LL128, 46e-6, 14e6 / .8);
     m.library.ll128_nodes.value = 1;
     assert_cost(&m, &s4d_ring, &eight, S4D_OP_ALL_REDUCE, 8e6, S4D_SIMPLE, 118e-6, 14e6);
@@ -144,13 +126,14 @@ static void test_choice(void **state)
     (void)state;
     struct s4d_machine m;
     load_quad(&m, 64);
-    struct s4d_channels apart = shape(&m, &s4d_ring, 64, 4), two = shape(&m, &s4d_ring, 2, 1);
+    struct s4d_channels apart = quad_shape(&m, &s4d_ring, 64, 4),
+                        two = quad_shape(&m, &s4d_ring, 2, 1);
     double large = 4294967296;
     assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_REDUCE, 1024), &s4d_tree);
     assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_REDUCE, large), &s4d_ring);
     assert_ptr_equal(s4d_choose_algorithm(&m, &apart, S4D_OP_ALL_GATHER, 1024), &s4d_ring);
     assert_ptr_equal(s4d_choose_algorithm(&m, &two, S4D_OP_ALL_REDUCE, 1024), &s4d_ring);
-    struct s4d_channels tree = shape(&m, &s4d_tree, 64, 4);
+    struct s4d_channels tree = quad_shape(&m, &s4d_tree, 64, 4);
     assert_int_equal(tree.n, 2);
     assert_relative(tree.bus_Bps, apart.bus_Bps, 0);
     assert_cost(&m, &s4d_tree, &tree, S4D_OP_ALL_REDUCE, 1024, S4D_LL, 66.8e-6,
@@ -209,7 +192,7 @@ static void test_efficiency_in_node(void **state)
     struct s4d_efficiency_table t = {.op = "all-reduce", .row = mixed, .n = 3};
     struct s4d_machine m;
     load_quad(&m, 64);
-    struct s4d_channels ch = shape(&m, &s4d_ring, 2, 1);
+    struct s4d_channels ch = quad_shape(&m, &s4d_ring, 2, 1);
     assert_relative(s4d_efficiency_lookup(&t, 2, 2, 1e6).efficiency, .8, 1e-12);
     assert_relative(s4d_efficiency_lookup(&t, 2, 1, 1e6).efficiency, .2, 1e-12);
     assert_relative(s4d_efficiency_lookup(&t, 4, 4, 4e6).efficiency, .85, 1e-12);
@@ -240,7 +223,8 @@ static void test_measured_cost(void **state)
     load_quad(&m, 64);
     m.library.table = &table;
     m.library.n_tables = 1;
-    struct s4d_channels ch = shape(&m, &s4d_ring, 16, 1), in_node = shape(&m, &s4d_ring, 4, 1);
+    struct s4d_channels ch = quad_shape(&m, &s4d_ring, 16, 1),
+                        in_node = quad_shape(&m, &s4d_ring, 4, 1);
     assert_cost(&m, &s4d_ring, &ch, S4D_OP_ALL_GATHER, 4e6, S4D_PROTOCOLS, 0, 3.75e6 / .3);
     struct s4d_cost small = s4d_ring.cost(&m, &ch, S4D_OP_ALL_GATHER, 5e5);
     assert_relative(small.latency_s, 19.35e-6, 1e-12);
@@ -264,8 +248,9 @@ static void test_ideal(void **state)
     load_quad(&m, 64);
     strcpy(m.library.name, "ideal");
     m.node.latency_s.value = 100e-9;
-    struct s4d_channels ch = shape(&m, &s4d_ring, 6, 4), tree = shape(&m, &s4d_tree, 6, 4),
-                        eight = shape(&m, &s4d_ring, 8, 1);
+    struct s4d_channels ch = quad_shape(&m, &s4d_ring, 6, 4),
+                        tree = quad_shape(&m, &s4d_tree, 6, 4),
+                        eight = quad_shape(&m, &s4d_ring, 8, 1);
     assert_cost(&m, &s4d_ring, &ch, S4D_OP_ALL_REDUCE, 6e6, S4D_PROTOCOLS, 10e-6, 10e6);
     assert_cost(&m, &s4d_tree, &tree, S4D_OP_ALL_REDUCE, 6e6, S4D_PROTOCOLS, 6e-6, 6e6);
     assert_int_equal(eight.n, 1);
@@ -284,8 +269,9 @@ static void test_beyond(void **state)
     load_quad(&m, 64);
     m.library.table = &t;
     m.library.n_tables = 1;
-    struct s4d_channels apart = shape(&m, &s4d_ring, 64, 4), fewer = shape(&m, &s4d_ring, 32, 4),
-                        two = shape(&m, &s4d_ring, 2, 1);
+    struct s4d_channels apart = quad_shape(&m, &s4d_ring, 64, 4),
+                        fewer = quad_shape(&m, &s4d_ring, 32, 4),
+                        two = quad_shape(&m, &s4d_ring, 2, 1);
     assert_true(s4d_efficiency_beyond(&m, &apart, S4D_OP_ALL_REDUCE));
     assert_false(s4d_efficiency_beyond(&m, &fewer, S4D_OP_ALL_REDUCE));
     assert_false(s4d_efficiency_beyond(&m, &two, S4D_OP_ALL_REDUCE)); /* no rows inside a node */
