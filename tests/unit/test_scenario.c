@@ -107,6 +107,32 @@ static void placements(void **state)
         assert_int_equal(a[i], i);
 }
 
+static void expect_nodes(const char *placement, int n, const int *expected)
+{
+    int nodes[32];
+    nodes_of(placement, n, nodes);
+    assert_memory_equal(nodes, expected, (size_t)n * sizeof *expected);
+}
+
+/* Runs of 1 to 16 nodes, 1 + the top four bits of splitmix64's draws, then shuffled (Fisher-Yates,
+ * from the last down).
+ *
+ * Seed 122 draws 1 6 15 4 0 4: runs of 2 7 16 5 1 and, where the 32 nodes end, 1, from nodes 0 2 9
+ * 25 30 31. Its exchanges of runs (5 3) (4 0) (3 1) (2 1) (1 0) make 2 4 5 1 0 3 of them: 16, 1 and
+ * 1 nodes are the 18.
+ * Seed 132 draws 11 15 0 12: runs of 12 16 1 and 3, from 0 12 28 29; (3 3) (2 0) (1 1) make 2 1 0
+ * 3: 1, 16 and the first of 12. */
+static void fragments(void **state)
+{
+    (void)state;
+    expect_nodes(
+        "fragmented:122", 18,
+        (const int[]){9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 30, 31});
+    expect_nodes(
+        "fragmented:132", 18,
+        (const int[]){0, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28});
+}
+
 static void placements_refused(void **state)
 {
     (void)state;
@@ -387,13 +413,10 @@ static void diff_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placements),
-        cmocka_unit_test(placements_refused),
-        cmocka_unit_test(hosts),
-        cmocka_unit_test(differences),
-        cmocka_unit_test(rates),
-        cmocka_unit_test(diff_files),
-        cmocka_unit_test(differences_refused),
+        cmocka_unit_test(placements),         cmocka_unit_test(fragments),
+        cmocka_unit_test(placements_refused), cmocka_unit_test(hosts),
+        cmocka_unit_test(differences),        cmocka_unit_test(rates),
+        cmocka_unit_test(diff_files),         cmocka_unit_test(differences_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
