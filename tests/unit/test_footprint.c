@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "schedule/build.h"
 #include "schedule/plan.h"
@@ -150,6 +151,30 @@ static void test_gaps_of_one_order(void **state)
     s4d_workload_free(&w);
 }
 
+/* The tokens of all micro-batches are on the device for the whole iteration, s + 1 of 4 bytes for
+ * each sequence of a rank: 8196 for 2048. All else is of one micro-batch (from three on). So 48
+ * instead of 16 sequences over 2 ranks of data and 2 of z, 8 more for each, add 8 x 8196 = 65568
+ * bytes, and what is allowed for gaps. */
+static void test_tokens_of_all_micro_batches(void **state)
+{
+    (void)state;
+    struct s4d_error err;
+    struct s4d_workload w;
+    struct s4d_grid g = s4d_grid_make(2, 1, 2, 2);
+    struct s4d_options o = s4d_options_default();
+    assert_int_equal(s4d_workload_load(&w, "gpt-5b", &err), 0);
+    assert_int_equal(w.model.seq_length, 2048);
+    for (int b = 1; b <= 2; b++) { /* 4 and 12 micro-batches, of 1 and of 2 sequences */
+        o.micro_batch = b;
+        o.global_batch = 16 * b;
+        double few = closed_form(&w.model, &g, &o);
+        o.global_batch = 48 * b;
+        double more = closed_form(&w.model, &g, &o) - few;
+        assert_true(fabs(more - b * 65568 * (1 + S4D_PACKING)) < 1e-3);
+    }
+    s4d_workload_free(&w);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -163,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_between_plan_and_5_percent),
         cmocka_unit_test(test_gaps_of_one_order),
+        cmocka_unit_test(test_tokens_of_all_micro_batches),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
