@@ -3,11 +3,11 @@
  * peak=312TFLOP/s.
  *
  * topology, nodes, nic, latency and peak are required; devices_per_node (1), link (per device pair
- * and direction; required with more than one device a node), memory (unlimited), memory_bandwidth
- * (unlimited: memory-bound kernels are free) and library (ideal, or nccl) are not. Any other key is
- * a parameter of the topology (`scale4d fabrics` lists them). Everything else is ideal: compute at
- * peak, no launch time, collectives cost computing nothing. nic is per device; latency is end to
- * end between two devices, in a node too. */
+ * and direction; required with more than one device a node, refused with one), memory (unlimited),
+ * memory_bandwidth (unlimited: memory-bound kernels are free) and library (ideal, or nccl) are not.
+ * Any other key is a parameter of the topology (`scale4d fabrics` lists them). Everything else is
+ * ideal: compute at peak, no launch time, collectives cost computing nothing. nic is per device;
+ * latency is end to end between two devices, in a node too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,14 @@ struct line {
 static int cut(struct line *l, const char *text, struct s4d_error *err)
 {
     l->text = s4d_strdup(text);
-    char *rest = NULL;
-    for (char *item = strtok_r(l->text, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+    char *rest = *text ? l->text : NULL, *item;
+    while ((item = strsep(&rest, ",")) != NULL) {
         char *equal = strchr(item, '=');
+        if (*item == '\0') {
+            s4d_fail(err, S4D_EXIT_DATA, "synthetic", "expected key=value, found nothing %s",
+                     rest ? "before a comma" : "after the last comma");
+            return s4d_hint(err, "one comma between two keys, none at the ends");
+        }
         if (!equal || equal == item || equal[1] == '\0')
             return s4d_fail(err, S4D_EXIT_DATA, "synthetic", "expected key=value, found '%s'",
                             item);
@@ -151,6 +156,13 @@ static int make_node(struct s4d_machine *m, struct line *l, struct s4d_error *er
     if (!text && node->devices > 1) {
         missing(err, "link");
         return s4d_hint(err, "more than one device a node needs link=, the bandwidth of a pair");
+    }
+    if (text && node->devices == 1) {
+        s4d_fail(err, S4D_EXIT_DATA, "", "a node of one device has no pair to link, found %s",
+                 text);
+        at(err, "link");
+        return s4d_hint(err,
+                        "devices_per_node= says how many it has; nic= is the way to other nodes");
     }
     if (text && s4d_parse_bandwidth(text, &link, err))
         return at(err, "link");

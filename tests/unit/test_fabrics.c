@@ -25,9 +25,9 @@ struct scene {
 static void open_scene(struct scene *s, int nodes, int devices, const char *fabric)
 {
     struct s4d_error err = {0};
-    char *line = s4d_asprintf("synthetic:nodes=%d,devices_per_node=%d,link=100GB/s,nic=10GB/s,"
+    char *line = s4d_asprintf("synthetic:nodes=%d,devices_per_node=%d%s,nic=10GB/s,"
                               "latency=1us,peak=1TFLOP/s,topology=%s",
-                              nodes, devices, fabric);
+                              nodes, devices, devices > 1 ? ",link=100GB/s" : "", fabric);
     if (s4d_machine_load(&s->m, line, NULL, 0, &err) ||
         s4d_cluster_create(&s->c, &s->m, nodes, &err))
         fail_msg("%s: %s: %s", line, err.where, err.text);
