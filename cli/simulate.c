@@ -80,10 +80,11 @@ static void print_inputs(const json_t *r)
            text_of(machine, "name"), text_of(machine, "hash"),
            text_of(json_object_get(r, "workload"), "name"), get(r, "gpus"), text_of(r, "grid"),
            text_of(r, "rank_order"));
-    printf("# global batch %.0f = %.0f micro-batches of %.0f on each of Gz Gdata  precision %s  "
+    printf("# global batch %.0f = %.0f micro-batch%s of %.0f on each of Gz Gdata  precision %s  "
            "recompute %s  overlap %s\n",
-           get(r, "global_batch"), get(r, "micro_batches"), get(r, "micro_batch"),
-           text_of(r, "precision"), text_of(r, "recompute"), text_of(r, "overlap"));
+           get(r, "global_batch"), get(r, "micro_batches"),
+           get(r, "micro_batches") == 1 ? "" : "es", get(r, "micro_batch"), text_of(r, "precision"),
+           text_of(r, "recompute"), text_of(r, "overlap"));
     if (automatic)
         printf("# grid chosen: %.0f divide, %.0f may fit, the %.0f best by the model "
                "simulated\n",
@@ -94,10 +95,11 @@ static void print_inputs(const json_t *r)
         printf("# placement %s\n", text_of(scenario, "placement"));
         print_names("differences", json_object_get(scenario, "differences"));
     }
-    printf("# simulated: %.0f classes of GPUs, %.0f of groups, %.0f of flows, %.0f of links; %.0f "
+    printf("# simulated: %.0f class%s of GPUs, %.0f of groups, %.0f of flows, %.0f of links; %.0f "
            "ops a GPU\n",
-           get(sim, "gpu_classes"), get(sim, "group_classes"), get(sim, "flow_classes"),
-           get(sim, "link_classes"), get(sim, "ops"));
+           get(sim, "gpu_classes"), get(sim, "gpu_classes") == 1 ? "" : "es",
+           get(sim, "group_classes"), get(sim, "flow_classes"), get(sim, "link_classes"),
+           get(sim, "ops"));
     print_names("fitted values of the machine", json_object_get(machine, "fitted"));
     print_names("assumed values of the machine", json_object_get(machine, "assumed"));
 }

@@ -63,7 +63,7 @@ const struct s4d_option s4d_schedule_options[] = {
     PARSE("grid", "GXxGYxGZxGDATA|auto", grid, parse_grid,
           "process grid: x splits a normal layer's outputs, y its inputs, z weights and batch, "
           "data the batch"),
-    INT("pipeline", "P", pipeline, 1, 1 << 20, "pipeline stages (1 until pipelines exist)"),
+    INT("pipeline", "P", pipeline, 1, 1 << 20, "pipeline stages; no other number yet"),
     PARSE("rank-order", "AXES", rank_order, parse_rank_order,
           "axes, innermost first (default y,x,z,pipe,data)"),
     INT("global-batch", "B", options.global_batch, 1, 1 << 30, "sequences an iteration"),
@@ -73,8 +73,8 @@ const struct s4d_option s4d_schedule_options[] = {
     CHOICE("recompute", "none|selective|full", options.recompute, recomputes,
            "activations computed again in the backward pass"),
     PARSE("overlap", "all|none|axonn-sc24|LIST", options.overlap, parse_overlap,
-          "what runs beside computation: oar, ors, oag, oag-forward=VALUE, oag-backward=VALUE "
-          "(default all)"),
+          "what runs beside computation: oar, ors, oag, oag-forward=VALUE, oag-backward=VALUE; "
+          "VALUE is none, within-layer or across-layers (default all)"),
     INT("cache-layers", "N", options.cached_layers, 0, 1 << 20,
         "keep the gathered weights of the first N layers for the iteration"),
     CHOICE("precision", "f64|f32|bf16|f16", options.precision, precisions,

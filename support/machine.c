@@ -44,7 +44,7 @@ static char *find(const char *name, struct s4d_error *err)
     }
     if (!path) {
         s4d_fail(err, S4D_EXIT_DATA, "--machine", "unknown machine %s", s4d_quote(name).text);
-        s4d_hint_nearest(err, name, (const char *const *)names, n);
+        s4d_hint_file(err, name, (const char *const *)names, n);
     }
     s4d_names_free(names, n);
     return path;

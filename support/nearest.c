@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "support/quote.h"
 
 enum { LONGEST = 63 };
 
@@ -76,4 +79,13 @@ int s4d_hint_nearest(struct s4d_error *err, const char *name, const char *const 
     for (int i = 0; i < n && at < sizeof list - 80; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%.70s", i ? ", " : "", names[i]);
     return n > 0 ? s4d_hint(err, "known: %s%s", list, at < sizeof list - 80 ? "" : ", ...") : -1;
+}
+
+int s4d_hint_file(struct s4d_error *err, const char *name, const char *const *names, int n)
+{
+    char beside[300];
+    int length = snprintf(beside, sizeof beside, "%s.yaml", name);
+    if (length > 0 && length < (int)sizeof beside && access(beside, F_OK) == 0)
+        return s4d_hint(err, "a file is named with its ending: %s", s4d_quote(beside).text);
+    return s4d_hint_nearest(err, name, names, n);
 }

@@ -18,4 +18,7 @@ int s4d_edit_distance(const char *a, const char *b);
  * fit). Returns -1. */
 int s4d_hint_nearest(struct s4d_error *err, const char *name, const char *const *names, int n);
 
+/* The same of data files (a machine, a workload); where NAME.yaml lies in this folder, that one. */
+int s4d_hint_file(struct s4d_error *err, const char *name, const char *const *names, int n);
+
 #endif

@@ -199,7 +199,7 @@ static int load_named(struct s4d_workload *w, const char *name, struct s4d_error
     } else {
         s4d_fail(err, S4D_EXIT_DATA, "", "unknown workload %s", s4d_quote(name).text);
         if (n)
-            s4d_hint_nearest(err, name, (const char *const *)names, n);
+            s4d_hint_file(err, name, (const char *const *)names, n);
         else
             s4d_hint(err, "there is no workload in %s", folder());
     }

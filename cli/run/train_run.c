@@ -212,10 +212,11 @@ static void print_start(const struct s4d_train *t)
     s4d_provenance_print(provenance, stdout);
     json_decref(provenance);
     printf("# workload %s (%s)  grid %dx%dx%dx%d (GXxGYxGZxGDATA)  global batch %d = %d "
-           "micro-batches of %d on each of Gz Gdata  precision %s\n",
+           "micro-batch%s of %d on each of Gz Gdata  precision %s\n",
            p->model.name, t->workload.hash, p->grid.size[S4D_X], p->grid.size[S4D_Y],
            p->grid.size[S4D_Z], p->grid.size[S4D_DATA], p->options.global_batch, p->micro_batches,
-           p->options.micro_batch, s4d_type_names[p->options.precision]);
+           p->micro_batches == 1 ? "" : "es", p->options.micro_batch,
+           s4d_type_names[p->options.precision]);
     if (t->config->backend == 0)
         printf("# host: %s  threads %d  progress %s\n", t->backend->about(), t->config->threads,
                s4d_progress_names[t->progress]);

@@ -13,6 +13,12 @@ load lib
     refuses 65 "'perlmuter'" "did you mean perlmutter?" -- \
         simulate --machine perlmuter --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
 }
+@test "unknown machine or workload, but there is a file of that name" {
+    cd "$dir"
+    touch lab.yaml
+    refuses 65 "'lab'" "'lab.yaml'" -- simulate --machine lab --workload gpt-tiny --gpus 1 --grid 1x1x1x1 --global-batch 4
+    refuses 65 "'lab'" "'lab.yaml'" -- simulate --machine "$one_line" --workload lab --gpus 1 --grid 1x1x1x1 --global-batch 4
+}
 @test "unknown workload, the nearest is named" {
     refuses 65 "'gpt-tiny2'" "did you mean gpt-tiny?" -- \
         simulate --machine "$one_line" --workload gpt-tiny2 --gpus 1 --grid 1x1x1x1 --global-batch 4
