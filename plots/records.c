@@ -100,23 +100,47 @@ static bool lock(int file)
     return false;
 }
 
-/* The line after the last whole one, whole itself or not there; where the file cannot be locked,
- * after whatever is there. 0, or -1 with errno. */
-static int append_line(int file, const char *line, size_t n)
+/* Whether what stands behind the last whole line is half a record: what a killed run left. Anything
+ * else is the user's, a record without its newline, too. */
+static bool is_half(int file, off_t from, off_t to)
+{
+    size_t n = (size_t)(to - from);
+    char first;
+    if (n > S4D_FILE_MAX || pread(file, &first, 1, from) != 1 || first != '{')
+        return false;
+    char *text = s4d_malloc(n);
+    json_t *record = pread(file, text, n, from) == (ssize_t)n ? json_loadb(text, n, 0, NULL) : NULL;
+    free(text);
+    json_decref(record);
+    return record == NULL;
+}
+
+static int write_whole(int file, const char *text, size_t n)
+{
+    while (n > 0) { /* again: of a pipe, where a signal came */
+        ssize_t part = write(file, text, n);
+        if (part < 0 && errno != EINTR)
+            return -1;
+        text += part > 0 ? part : 0;
+        n -= part > 0 ? (size_t)part : 0;
+    }
+    return 0;
+}
+
+/* "\n", and the line: a line of its own, whole or not there; where the file cannot be locked,
+ * behind whatever is there. 0, or -1 with errno. */
+static int append_line(int file, const char *text, size_t n)
 {
     struct stat about;
     bool regular = lock(file) && fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-    off_t end = regular ? whole_lines(file, about.st_size) : -1;
+    off_t whole = regular ? whole_lines(file, about.st_size) : -1, end = whole;
+    bool open_ended = whole >= 0 && whole < about.st_size;
+    if (open_ended && !is_half(file, whole, about.st_size))
+        end = about.st_size;
     if (end >= 0 && end < about.st_size && ftruncate(file, end) != 0)
         return -1;
-    while (n > 0) { /* again: of a pipe, where a signal came */
-        ssize_t part = write(file, line, n);
-        if (part < 0 && errno != EINTR)
-            break;
-        line += part > 0 ? part : 0;
-        n -= part > 0 ? (size_t)part : 0;
-    }
-    if (n == 0)
+    bool alone = !open_ended || end == whole;
+    if (write_whole(file, text + alone, n - alone) == 0)
         return 0;
     int why = errno;
     if (end >= 0 && ftruncate(file, end) != 0)
@@ -133,6 +157,7 @@ int s4d_records_append(struct s4d_records *records, const char *file, json_t *re
     size_t n = 0;
     FILE *memory = open_memstream(&line, &n);
     S4D_ASSERT(memory != NULL, "no memory for a record");
+    fputc('\n', memory);
     int rc = s4d_record_write(record, memory, err);
     fclose(memory);
     int out = rc ? -1 : s4d_open_at_end(file);

@@ -181,26 +181,42 @@ static int check_losses(const struct s4d_train *t, struct s4d_error *err)
     return 0;
 }
 
+/* What was trained, and when what ran; the first exit code. A full disk does not keep the second
+ * from being tried. */
+static int write_files(struct s4d_train *t)
+{
+    const struct s4d_train_config *c = t->config;
+    struct s4d_error err;
+    int code = 0;
+    if (c->save)
+        code = s4d_world_agree(t->world, s4d_train_save(t, c->save, false, &err) ? &err : NULL);
+    if (c->timeline && (code == 0 || code == S4D_EXIT_OUTPUT)) {
+        int rc = s4d_train_timeline(t, c->timeline, &err);
+        int second = s4d_world_agree(t->world, rc ? &err : NULL);
+        code = code ? code : second;
+    }
+    return code;
+}
+
+/* The record is last: with it, a job that is ended was not interrupted. It is written, too, where
+ * another file was not: its times are as good. */
 static int finish(struct s4d_train *t)
 {
     const struct s4d_train_config *c = t->config;
     struct s4d_error err;
     struct s4d_train_times times;
-    double *samples_s = s4d_malloc((size_t)(c->iterations + 1) * sizeof *samples_s);
     int expected = 2;
     int code = s4d_world_agree(t->world, check_losses(t, &err) ? &err : NULL);
-    if (!code && c->save)
-        code = s4d_world_agree(t->world, s4d_train_save(t, c->save, false, &err) ? &err : NULL);
-    if (!code && c->timeline)
-        code = s4d_world_agree(t->world, s4d_train_timeline(t, c->timeline, &err) ? &err : NULL);
-    if (!code) {
-        int rc = s4d_train_gather(t, samples_s, &times, &err);
-        if (!rc && t->world->rank == 0 && atomic_compare_exchange_strong(&t->stage, &expected, 3))
-            rc = s4d_train_report(t, &times, c->iterations, false, &err);
-        code = s4d_world_agree(t->world, rc ? &err : NULL);
-    }
+    code = code ? code : write_files(t);
+    if (code && code != S4D_EXIT_OUTPUT)
+        return code;
+    double *samples_s = s4d_malloc((size_t)(c->iterations + 1) * sizeof *samples_s);
+    int rc = s4d_train_gather(t, samples_s, &times, &err);
+    if (!rc && t->world->rank == 0 && atomic_compare_exchange_strong(&t->stage, &expected, 3))
+        rc = s4d_train_report(t, &times, c->iterations, false, &err);
+    int reported = s4d_world_agree(t->world, rc ? &err : NULL);
     free(samples_s);
-    return code;
+    return code ? code : reported;
 }
 
 static void print_start(const struct s4d_train *t)

@@ -92,8 +92,12 @@ END
         [ "$(cat "$dir/w")" = old ]
         [ ! -e "$dir/w.partial" ]
     done
+    # What was measured is not lost with them.
+    ends 74 "$dir/w: cannot write" -- "$run4d" train --workload "$dir/w.yaml" --global-batch 2 \
+        --grid 1x1x1x1 --precision f32 --iterations 1 --save "$dir/w" --record "$dir/r.jsonl"
+    grep -q '"interrupted": false' "$dir/r.jsonl"
     truncate -s 32M "$dir/full"
-    ends 74 "$dir/full: cannot write the record: File too large" -- \
+    ends 74 "$dir/full: cannot be written: File too large" -- \
         "$run4d" "${tiny[@]}" --grid 1x1x1x1 --iterations 2 --record "$dir/full"
 }
 

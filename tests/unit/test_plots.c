@@ -21,6 +21,7 @@
 #include "plots/published.h"
 #include "plots/records.h"
 #include "plots/report.h"
+#include "support/file.h"
 
 static char folder[] = "/tmp/scale4d-plots-XXXXXX";
 
@@ -172,6 +173,29 @@ static void test_records_survive(void **state)
     assert_int_equal(s4d_records_read(&r, file, &err), 0);
     assert_int_equal(r.n, 1);
     s4d_records_free(&r);
+}
+
+/* What no killed run left stays: a record without its newline, and what is none. */
+static void test_records_behind_others(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"{\"kind\": \"x\"}", "notes\nof mine",
+                                       "{\"a\": 1}\n{\"b\": 2}"};
+    for (int i = 0; i < 3; i++) {
+        struct s4d_records r = {0};
+        struct s4d_error err = {0};
+        char *text;
+        size_t n, before = strlen(kept[i]);
+        const char *file = put("others.jsonl", kept[i]);
+        assert_int_equal(s4d_records_append(&r, file, record("a", "m", 1, 1), &err), 0);
+        s4d_records_free(&r);
+        assert_int_equal(s4d_file_read(file, &text, &n, &err), 0);
+        assert_memory_equal(text, kept[i], before);
+        assert_int_equal(text[before], '\n');
+        assert_int_equal(text[before + 1], '{');
+        assert_ptr_equal(strchr(text + before + 1, '\n'), text + n - 1);
+        free(text);
+    }
 }
 
 /* As many bytes as a disk has left: nothing of a line that has no room stays. */
@@ -449,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_published_refused),
         cmocka_unit_test(test_records_survive),
+        cmocka_unit_test(test_records_behind_others),
         cmocka_unit_test(test_records_without_room),
         cmocka_unit_test(test_records_refused),
         cmocka_unit_test(test_experiment),
