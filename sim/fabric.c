@@ -104,6 +104,36 @@ static int check_number(const struct s4d_machine *m, const struct s4d_fabric_par
     return fail_at(m, p->line, want->key, err, text);
 }
 
+static const struct s4d_fabric_parameter *row_of(const struct s4d_fabric_kind *kind,
+                                                 const char *key)
+{
+    for (const struct s4d_fabric_parameter *p = kind->parameter; p->key; p++)
+        if (strcmp(p->key, key) == 0)
+            return p;
+    s4d_bug(__FILE__, __LINE__, key, "no such parameter");
+}
+
+/* A parameter that the value of another takes the effect from. What a file says of levels, say, of
+ * which --set takes one away stays without effect. */
+static int check_effect(const struct s4d_machine *m, const struct s4d_fabric_kind *kind,
+                        const struct s4d_fabric_parameter *want, struct s4d_error *err)
+{
+    char text[256], with[64];
+    const struct s4d_parameter *p = find(m, want->key);
+    if (!p || !want->only_with || s4d_fabric_value(m, want->only_with) == want->only_value)
+        return 0;
+    const struct s4d_parameter *chosen = find(m, want->only_with);
+    if (chosen && chosen->line == S4D_LINE_SET && p->line != S4D_LINE_SET)
+        return 0;
+    const struct s4d_fabric_parameter *other = row_of(kind, want->only_with);
+    if (other->choices)
+        snprintf(with, sizeof with, "%s", other->choices[(int)want->only_value]);
+    else
+        snprintf(with, sizeof with, "%g", want->only_value);
+    snprintf(text, sizeof text, "has an effect only with %s: %s", want->only_with, with);
+    return fail_at(m, p->line, want->key, err, text);
+}
+
 static int check_parameter(const struct s4d_machine *m, const struct s4d_fabric_parameter *want,
                            struct s4d_error *err)
 {
@@ -165,6 +195,10 @@ int s4d_fabric_check(const struct s4d_machine *m, struct s4d_error *err)
         return -1;
     for (int i = 0; kind->parameter[i].key; i++) {
         if (check_parameter(m, &kind->parameter[i], err))
+            return -1;
+    }
+    for (int i = 0; kind->parameter[i].key; i++) {
+        if (check_effect(m, kind, &kind->parameter[i], err))
             return -1;
     }
     if (kind->room && kind->room(m) < m->fabric.nodes) {

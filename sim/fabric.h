@@ -20,6 +20,8 @@ struct s4d_fabric_parameter {
     const char *const *choices; /* end with NULL; the value is the index of one */
     bool optional;              /* then `missing` is its value where the machine has none */
     double missing;             /* INFINITY: a value found from others, as summary says */
+    const char *only_with;      /* another, optional, key: it has an effect only where that one's */
+    double only_value;          /* value is this; NULL: always */
 };
 
 #define S4D_REQUIRED(k, text, least, most)                                                         \

@@ -420,6 +420,12 @@ static void refused(void **state)
         {"fat-tree,nics_per_leaf=8,routing=3", "fabric.routing", "d-mod-k; found 3"},
         {"fat-tree,nics_per_leaf=8,levels=4", "fabric.levels", "from 2 to 3"},
         {"fat-tree,nics_per_leaf=8,levels=3", "synthetic", "leaves_per_pod: missing"},
+        {"fat-tree,nics_per_leaf=8,leaves_per_pod=2", "fabric.leaves_per_pod",
+         "only with levels: 3"},
+        {"fat-tree,nics_per_leaf=8,levels=2,pod_oversubscription=2", "fabric.pod_oversubscription",
+         "only with levels: 3"},
+        {"fat-tree,nics_per_leaf=8,link_bandwidth_Bps=1GB/s", "fabric.link_bandwidth_Bps",
+         "only with routing: d-mod-k"},
         {"fat-tree,nics_per_leaf=8,oversubscription=3,routing=d-mod-k", "synthetic", "2.66667"},
         /* 655 uplinks of a leaf to as many switches, each with 65500 to the core: 2^32 and more. */
         {"fat-tree,levels=3,nics_per_leaf=65500,leaves_per_pod=655,pod_oversubscription=0.01,"
@@ -451,6 +457,33 @@ static void refused(void **state)
             fail_msg("%s: %d %s: %s", cases[i].fabric, err.exit, err.where, err.text);
         s4d_machine_free(&m);
         free(line);
+    }
+}
+
+/* Summit's pods, in its file, are of no use where --set takes their level away; to set both is a
+ * mistake, and so is to set what the file's own routing does not use. */
+static void set_without_effect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set[2], *where;
+    } cases[] = {
+        {{"fabric.levels=2", "fabric.oversubscription=2"}, NULL},
+        {{"fabric.levels=2", "fabric.pod_oversubscription=2"}, "--set fabric.pod_oversubscription"},
+        {{"fabric.levels=3", "fabric.pod_oversubscription=2"}, NULL},
+        {{"fabric.levels=3", "fabric.link_bandwidth_Bps=1GB/s"}, "--set fabric.link_bandwidth_Bps"},
+        {{"fabric.routing=d-mod-k", "fabric.link_bandwidth_Bps=1GB/s"}, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct s4d_machine m;
+        struct s4d_error err = {0};
+        assert_int_equal(s4d_machine_load(&m, "summit", cases[i].set, 2, &err), 0);
+        assert_int_equal(s4d_fabric_check(&m, &err), cases[i].where ? -1 : 0);
+        if (cases[i].where) {
+            assert_int_equal(err.exit, S4D_EXIT_USAGE);
+            assert_string_equal(err.where, cases[i].where);
+        }
+        s4d_machine_free(&m);
     }
 }
 
@@ -498,6 +531,7 @@ int main(void)
         cmocka_unit_test(examples),
         cmocka_unit_test(refused),
         cmocka_unit_test(set),
+        cmocka_unit_test(set_without_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
