@@ -99,7 +99,7 @@ load lib
 }
 
 @test "route: what is refused" {
-    refuses 64 "--machine" "missing" -- route 0 1
+    refuses 64 "--machine" "not given" -- route 0 1
     refuses 64 "two ranks" -- route --machine perlmutter 0
     refuses 64 "first rank" -- route --machine perlmutter x 1
     refuses 64 "second rank" "[0, 6143]" -- route --machine perlmutter 0 6144
