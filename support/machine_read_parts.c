@@ -258,6 +258,10 @@ int s4d_read_library(struct s4d_machine *m, const struct s4d_yaml_node *section,
                    read_pattern(m, section, "tree", "library.tree", err) ||
                    (l->nvls.present && read_pattern(m, section, "nvls", "library.nvls", err))))
         return -1;
+    if (l->nvls.present && m->node.switches == 0)
+        return s4d_yaml_fail(s4d_yaml_get(section, "nvls"), err,
+                             "the node has no switch that could add: expected node.layout.switches "
+                             "and links to them");
     l->table = s4d_calloc((size_t)tables->n + 1, sizeof *l->table);
     for (int i = 0; i < tables->n; i++) {
         if (read_efficiency(l, tables->child[i], err))

@@ -102,6 +102,12 @@ static void test_refused(void **state)
         {"[bf16, f32]", "[]", "small.yaml:5", "at least one"},
         {"[bf16, f32]", "[bf16, bf16]", "small.yaml:5", "each once"},
         {"library:\n", "libary:\n", "small.yaml:38", "unknown"},
+        {"library:\n",
+         "library:\n  nvls: { efficiency: { value: 0.8, tag: read, source: a }, hop_s: { value: 1 "
+         "us, "
+         "tag: read, source: a }, net_s: { value: 1 us, tag: read, source: a }, channels: { value: "
+         "1, tag: read, source: a }, least_members: { value: 2, tag: read, source: a } }\n",
+         "small.yaml:38", "no switch"},
         {"1 TB/s", "0 TB/s", "small.yaml:10", "more than 0"},
         {"1 TB/s", "-1 TB/s", "small.yaml:10", "expected"},
         {"1 TB/s", "1e3 GB/s", "small.yaml:10", "expected"},
