@@ -84,10 +84,11 @@ static void aim_line(const struct s4d_accuracy_list *list, FILE *out)
         if (aimed(&list->v[i]) && list->v[i].bytes >= large_bytes)
             add(&sum, s4d_accuracy_error(&list->v[i]));
     if (sum.n > 0)
-        fprintf(out,
-                "Perlmutter and DGX, 4 MiB and more: mean |error| %.1f %% over %d rows (aim: under "
-                "12 %%), largest %.1f %%\n",
-                mean(&sum), sum.n, sum.worst);
+        fprintf(
+            out,
+            "# Perlmutter and DGX, 4 MiB and more: mean |error| %.1f %% over %d rows (aim: under "
+            "12 %%), largest %.1f %%\n",
+            mean(&sum), sum.n, sum.worst);
 }
 
 /* The kernels of the series that number `from` begins; returns the number behind it. */
@@ -126,12 +127,12 @@ void s4d_accuracy_print(const struct s4d_accuracy_list *list,
         cell(&s.large_constants, 7, false, "\n", out);
     }
     fprintf(out, "# untuned: the mean of the same rows from 4 MiB without efficiency tables\n#\n");
-    fprintf(out, "# %-52s %5s %6s %6s %9s %6s\n", "kernels (FLOP/s)", "rows", "mean", "worst",
+    fprintf(out, "# %-58s %5s %6s %6s %9s %6s\n", "kernels (FLOP/s)", "rows", "mean", "worst",
             "held out", "worst");
     for (int i = 0, next; i < kernels->n; i = next) {
         struct sum fitted, held_out;
         next = kernel_sums(kernels, i, &fitted, &held_out);
-        fprintf(out, "  %-52s %5d ", kernels->v[i].series, fitted.n);
+        fprintf(out, "  %-58s %5d ", kernels->v[i].series, fitted.n);
         cell(&fitted, 6, false, " ", out);
         cell(&fitted, 6, true, " ", out);
         cell(&held_out, 9, false, " ", out);

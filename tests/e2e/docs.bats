@@ -56,7 +56,7 @@ follow() {
     follow sim/measured/README.md
     grep -q '^# against measured.txt, a table of scale4d collective' "$dir/out"
     grep -q '^# From 4 MiB: mean' "$dir/out"
-    grep -q '^Perlmutter and DGX' "$dir/out"
+    grep -q '^# Perlmutter and DGX' "$dir/out"
 }
 
 @test "docs: add a fabric" {
