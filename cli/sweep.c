@@ -24,6 +24,7 @@
 #include "support/processors.h"
 #include "support/progress.h"
 #include "support/record.h"
+#include "support/replace.h"
 #include "support/share.h"
 
 struct config {
@@ -237,10 +238,15 @@ static bool is_of_the_file(const struct sweep *s, const json_t *record)
 }
 
 /* One file, in the experiments' order; behind them the records of experiments that the file of
- * experiments no longer has. */
+ * experiments no longer has. A pipe has what went through it, in the order that it did. */
 static int put_in_order(struct sweep *s, struct s4d_error *err)
 {
     struct s4d_records all = {0};
+    char *target = s4d_link_target(s->output);
+    bool is_file = target && s4d_is_replaced(target);
+    free(target);
+    if (!is_file)
+        return 0;
     for (int i = 0; i < s->trials.n; i++) {
         json_t *r = find(s, i);
         if (r != NULL)

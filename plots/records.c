@@ -46,7 +46,12 @@ static int read_lines(struct s4d_records *records, const char *file, bool whole,
 
 int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err)
 {
-    return access(file, F_OK) != 0 && errno == ENOENT ? 0 : read_lines(records, file, false, err);
+    struct stat there;
+    if (stat(file, &there) != 0 && errno == ENOENT)
+        return 0;
+    if (stat(file, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+        return 0; /* reading would wait for whom we are to write to */
+    return read_lines(records, file, false, err);
 }
 
 int s4d_records_load(struct s4d_records *records, const char *file, struct s4d_error *err)

@@ -159,6 +159,16 @@ END
     exec 9>&-
     "$s4d" sweep s.yaml
 }
+@test "sweep: into a pipe, each record once; a device that is full is said" {
+    experiments
+    "$s4d" sweep s.yaml --output s.jsonl
+    timeout 300 "$s4d" sweep s.yaml -j 1 --output >(cat > piped) 3>&-
+    await_lines piped "$(wc -l < s.jsonl)"
+    diff <(names s.jsonl | sort) <(names piped | sort)
+    run "$s4d" sweep s.yaml --output /dev/full
+    [ "$status" -eq 74 ]
+    [[ $output == *"/dev/full: cannot be written: No space left"* ]]
+}
 @test "sweep: an output that holds something else is left as it is" {
     experiments
     printf 'my notes, of one line' > notes
