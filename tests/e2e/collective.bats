@@ -55,7 +55,7 @@ field() {
 }
 
 @test "collective: bad input" {
-    refused 64 "--machine: is required"
+    refused 64 "--machine: expected a machine, not given"
     refused 64 "expected one of all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, got 'scan'" \
         --machine $single --op scan --ranks 4
     refused 65 "unknown machine 'perlmuter'" --machine perlmuter --op all_reduce --ranks 4
