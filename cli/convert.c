@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale4d convert: records in the formats of other programs. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "plots/format/format.h"
@@ -47,8 +48,12 @@ static int convert(const struct config *config, const struct s4d_texts *files,
     int rc = 0;
     for (int i = 0; i < files->n && rc == 0; i++)
         rc = add_file(&outcomes, files->v[i], err);
-    if (rc == 0 && outcomes.n == 0)
-        rc = s4d_fail(err, S4D_EXIT_DATA, files->v[0], "has no records");
+    if (rc == 0 && outcomes.n == 0) {
+        const char *file = files->v[0];
+        rc = s4d_fail(err, S4D_EXIT_DATA, strcmp(file, "-") == 0 ? "standard input" : file,
+                      "has no records");
+        s4d_hint(err, "a record is one JSON line, as --json prints it");
+    }
     if (rc == 0) {
         s4d_outcomes_ready(&outcomes);
         rc = s4d_format_write(&s4d_formats[config->to], &outcomes, config->output, err);

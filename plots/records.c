@@ -17,6 +17,17 @@
 #include "support/record.h"
 #include "support/replace.h"
 
+static int no_record(const json_t *other, const json_error_t *why, const char *where,
+                     struct s4d_error *err)
+{
+    if (other)
+        return s4d_fail(err, S4D_EXIT_DATA, where,
+                        "expected a record, one JSON object a line, found no object");
+    return s4d_fail(err, S4D_EXIT_DATA, where,
+                    "expected a record, one JSON object a line: %.200s in column %d", why->text,
+                    why->column);
+}
+
 /* Line by line: a file of many records is larger than S4D_FILE_MAX. whole: the last line counts
  * without its newline, too. */
 static int read_lines(struct s4d_records *records, const char *file, bool whole,
@@ -29,16 +40,15 @@ static int read_lines(struct s4d_records *records, const char *file, bool whole,
             break; /* being written when a run ended */
         if (got > 0 && s4d_lines_blank(&lines))
             continue;
+        json_error_t why = {.text = ""};
         json_t *record =
-            got > 0 ? json_loadb(lines.line, lines.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+            got > 0 ? json_loadb(lines.line, lines.n, JSON_REJECT_DUPLICATES, &why) : NULL;
         if (json_is_object(record)) {
             s4d_push(records->v, records->n, records->cap, record);
             continue;
         }
+        rc = got < 0 ? -1 : no_record(record, &why, lines.where, err);
         json_decref(record);
-        rc = got < 0 ? -1
-                     : s4d_fail(err, S4D_EXIT_DATA, lines.where,
-                                "expected a record, one JSON object a line");
     }
     s4d_lines_close(&lines);
     return rc;

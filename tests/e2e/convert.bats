@@ -127,7 +127,8 @@ END
     (head -n 1 r.jsonl && echo "{") > r2.jsonl
     refuses 65 "expected a record" "r2.jsonl:2" -- convert r2.jsonl --to junit --output x.xml
     [ ! -e x.xml ]
-    refuses 65 "has no records" -- convert /dev/null --to junit
+    refuses 65 "/dev/null: has no records" "as --json prints it" -- convert /dev/null --to junit
+    refuses 65 "standard input: has no records" -- convert - --to junit < /dev/null
     tail -n 1 r.jsonl > failure.jsonl
     refuses 65 "no record has a number of which more is better" -- convert failure.jsonl --to github-bigger-is-better --output x.json
     [ ! -e x.json ] && [ ! -e x.json.partial ]

@@ -232,6 +232,8 @@ static void test_records_refused(void **state)
     assert_int_equal(s4d_records_read(&r, file, &err), -1);
     assert_int_equal(err.exit, S4D_EXIT_DATA);
     assert_non_null(strstr(err.where, "bad.jsonl:2"));
+    assert_non_null(strstr(err.text, "one JSON object a line: ")); /* and what was found */
+    assert_non_null(strstr(err.text, " in column "));
     s4d_records_free(&r);
     assert_int_equal(s4d_records_write(&r, "/nonexistent/r.jsonl", &err), -1);
     assert_int_equal(err.exit, S4D_EXIT_OUTPUT);
