@@ -22,12 +22,4 @@ int s4d_check(const struct s4d_program *program, struct s4d_error *err);
  * each other for ever. */
 int s4d_check_stages(const struct s4d_program *program, struct s4d_error *err);
 
-/* Bytes an iteration's collectives and messages of each kind move over each axis set, counted from
- * the ops: bytes[kind - S4D_OP_ALL_REDUCE][stream], as s4d_collective_bytes. */
-struct s4d_traffic {
-    int64_t bytes[S4D_COMMUNICATIONS][S4D_STREAMS];
-    int calls[S4D_COMMUNICATIONS][S4D_STREAMS];
-};
-struct s4d_traffic s4d_traffic_count(const struct s4d_program *program);
-
 #endif

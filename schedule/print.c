@@ -3,9 +3,9 @@
  * compute type; ' marks an operand of a gemm that is transposed, += one that is added to. */
 #include "schedule/print.h"
 
-#include "schedule/check.h" /* for: s4d_traffic_count */
 #include "schedule/flops.h"
 #include "schedule/plan.h"
+#include "schedule/traffic.h"
 #include "support/units.h"
 
 static void print_head(const struct s4d_program *p, FILE *out)

@@ -2,16 +2,14 @@
 /* The simulated executor: two iterations of a program on every class of ranks, in events.
  *
  * A class and stream have a counter of completed ops, over both iterations. The op at a stream's
- * head starts once every wait is a counter that is high enough. A collective is there when it heads
- * the stream of every member class, pays its latency, then starts one flow per channel, and ends
- * for all members with the last flow. Computing has work left and a rate, which falls from the
- * member's own arrival at a collective to that collective's end.
+ * head starts once every wait is a counter that is high enough; what communicates is posted, and
+ * goes on in executor_collectives.c and executor_messages.c. Computing has work left and a rate,
+ * which falls from the member's own arrival at a collective to that collective's end.
  *
  * Everything that happens at one instant is worked off a queue before timers are set, so no result
  * depends on the order in which simultaneous events arrive. */
 #include "sim/executor.h"
 
-#include <limits.h>
 #include <math.h>
 
 #include "sim/executor_state.h"
@@ -22,11 +20,6 @@ static int needed(const struct rank *r, const struct s4d_wait *w, int iteration)
 {
     int of = iteration + w->iteration;
     return of < 0 ? 0 : of * r->program->stream_length[w->stream] + w->position + 1;
-}
-
-static int op_index(const struct rank *r, const struct s4d_op *op)
-{
-    return (int)(op - r->program->ops);
 }
 
 static void mark_dirty(struct executor *x, int rank)
@@ -86,7 +79,7 @@ static void finish_post(struct executor *x, int rank, enum s4d_stream stream)
     struct rank *r = &x->ranks[rank];
     double now_s = s4d_engine_now_s(x->engine);
     int iteration, before = r->done[stream];
-    int first = op_index(r, s4d_executor_head(x, rank, stream, &iteration));
+    int first = s4d_op_index(r, s4d_executor_head(x, rank, stream, &iteration));
     int last = s4d_batch_last(r->program, first);
     s4d_account_end(&r->account, now_s, stream);
     r->state[stream] = WAITING;
@@ -149,26 +142,6 @@ void s4d_executor_beside(struct executor *x, int rank, bool across_nodes, int by
     mark_dirty(x, rank);
 }
 
-static void end_collective(struct executor *x, int group)
-{
-    const struct s4d_group_class *g = &x->system->groups[group];
-    struct group *state = &x->groups[group];
-    for (int i = 0; i < g->n_members; i++) {
-        s4d_executor_beside(x, g->member[i], state->across_nodes, -1);
-        s4d_executor_ended(x, g->member[i], g->stream);
-    }
-}
-
-static void tell_flow(const struct executor *x, int group, int flow, bool begins)
-{
-    const struct group *g = &x->groups[group];
-    if (x->observer->flow)
-        x->observer->flow(x->observer->context,
-                          &(struct s4d_flow_event){begins, group, flow, g->op, g->iteration,
-                                                   &g->prices[g->price].cost,
-                                                   s4d_engine_now_s(x->engine)});
-}
-
 static void on_advance(void *context, int tag)
 {
     struct executor *x = context;
@@ -176,71 +149,6 @@ static void on_advance(void *context, int tag)
     if (x->rates_due)
         x->observer->rates(x->observer->context, x->engine);
     x->rates_due = false;
-}
-
-static void on_flow(void *context, int tag);
-
-/* The flows of the collective's current phase. */
-static void start_phase(struct executor *x, int group)
-{
-    struct group *state = &x->groups[group];
-    const struct price *price = &state->prices[state->price];
-    state->flows_left = 0;
-    S4D_ASSERT(price->flows->n <= FLOWS && group < INT_MAX / FLOWS, "group %d of %d flows", group,
-               price->flows->n);
-    for (int i = 0; i < price->flows->n; i++) {
-        int flow = price->flows->flow[i];
-        if (x->system->flows[flow].phase != state->phase)
-            continue;
-        state->flows_left++;
-        tell_flow(x, group, flow, true);
-        s4d_engine_start(x->engine, flow, price->cost.volume_B * x->system->flows[flow].share,
-                         on_flow, x, group * FLOWS + i);
-    }
-    x->rates_due = true;
-}
-
-static void on_flow(void *context, int tag)
-{
-    struct executor *x = context;
-    int group = tag / FLOWS;
-    struct group *state = &x->groups[group];
-    tell_flow(x, group, state->prices[state->price].flows->flow[tag % FLOWS], false);
-    x->rates_due = true;
-    if (--state->flows_left > 0)
-        return;
-    if (state->phase++ < state->prices[state->price].cost.last_phase) {
-        start_phase(x, group);
-        return;
-    }
-    end_collective(x, group);
-    s4d_executor_work_off(x);
-}
-
-static void on_moved(void *context, int group)
-{
-    end_collective(context, group);
-    s4d_executor_work_off(context);
-}
-
-static void on_latency(void *context, int group)
-{
-    tell_flow(context, group, -1, false);
-    start_phase(context, group);
-}
-
-/* The algorithm the library would choose for this group and size, and its cost. */
-static void find_price(struct executor *x, int group, const struct s4d_op *op, struct price *price)
-{
-    const struct s4d_group_class *g = &x->system->groups[group];
-    const struct s4d_machine *m = x->system->cluster->machine;
-    double bytes = (double)s4d_collective_bytes(&op->c, op->kind);
-    price->known = true;
-    price->flows = &g->by_algorithm[0];
-    if (price->flows->shape.members < 2)
-        return;
-    price->flows = s4d_group_choice(m, g, op->kind, bytes);
-    price->cost = s4d_group_cost(m, g, price->flows, op->kind, bytes);
 }
 
 static void tell_started(const struct executor *x, int rank, int op, int iteration, double now_s)
@@ -256,48 +164,7 @@ void s4d_executor_started(struct executor *x, int rank, const struct s4d_op *op,
     if (!r->told[op->stream])
         s4d_account_start(&r->account, now_s, op->stream, false);
     r->told[op->stream] = true;
-    tell_started(x, rank, op_index(r, op), iteration, now_s);
-}
-
-static void start_collective(struct executor *x, int group, const struct s4d_op *op, int iteration)
-{
-    const struct s4d_group_class *g = &x->system->groups[group];
-    struct group *state = &x->groups[group];
-    double now_s = s4d_engine_now_s(x->engine);
-    state->arrived = 0;
-    state->op = op_index(&x->ranks[g->member[0]], op);
-    state->iteration = iteration;
-    state->price = x->ranks[g->member[0]].index->size[state->op];
-    struct price *price = &state->prices[state->price];
-    if (!price->known)
-        find_price(x, group, op, price);
-    if (iteration == 1) {
-        x->run->collectives += g->groups;
-        x->run->extrapolated += price->cost.extrapolated ? g->groups : 0;
-    }
-    for (int i = 0; i < g->n_members; i++)
-        s4d_executor_started(x, g->member[i], op, iteration);
-    state->phase = price->cost.first_phase;
-    if (price->flows->n == 0 || price->cost.volume_B <= 0) {
-        end_collective(x, group);
-    } else if (x->mover) {
-        x->mover->start(x->mover->self, x->engine, group, price->flows, op->kind, &price->cost,
-                        on_moved, x);
-    } else if (price->cost.latency_s > 0) {
-        tell_flow(x, group, -1, true);
-        s4d_engine_timer(x->engine, now_s + price->cost.latency_s, on_latency, x, group);
-    } else {
-        start_phase(x, group);
-    }
-}
-
-static void arrive(struct executor *x, int rank, const struct s4d_op *op, int iteration)
-{
-    int group = x->system->ranks[rank].group[op->stream];
-    S4D_ASSERT(group >= 0, "a collective on a stream without a group");
-    s4d_executor_beside(x, rank, x->groups[group].across_nodes, 1);
-    if (++x->groups[group].arrived == x->system->groups[group].n_members)
-        start_collective(x, group, op, iteration);
+    tell_started(x, rank, s4d_op_index(r, op), iteration, now_s);
 }
 
 /* What communicates, by itself or in a batch. */
@@ -312,16 +179,16 @@ static void post(struct executor *x, int rank, int first, int last, int iteratio
         if (s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE)
             s4d_executor_message(x, rank, op, iteration);
         else
-            arrive(x, rank, op, iteration);
+            s4d_executor_collective(x, rank, op, iteration);
     }
 }
 
 static void start_op(struct executor *x, int rank, const struct s4d_op *op, int iteration)
 {
     struct rank *r = &x->ranks[rank];
-    double now_s = s4d_engine_now_s(x->engine), time_s = r->index->kernel_s[op_index(r, op)];
+    double now_s = s4d_engine_now_s(x->engine), time_s = r->index->kernel_s[s4d_op_index(r, op)];
     s4d_account_start(&r->account, now_s, op->stream, op->kind == S4D_OP_GEMM);
-    tell_started(x, rank, op_index(r, op), iteration, now_s);
+    tell_started(x, rank, s4d_op_index(r, op), iteration, now_s);
     if (time_s <= 0) {
         finish_post(x, rank, op->stream);
     } else if (op->stream == S4D_STREAM_COMPUTE) {
@@ -358,7 +225,7 @@ static void try_start(struct executor *x, int rank, int stream)
         return;
     int iteration;
     const struct s4d_op *op = s4d_executor_head(x, rank, stream, &iteration);
-    int first = op_index(r, op), last = s4d_batch_last(r->program, first);
+    int first = s4d_op_index(r, op), last = s4d_batch_last(r->program, first);
     for (int i = first; i <= last; i++)
         if (!may_start(r, &r->program->ops[i], iteration))
             return;

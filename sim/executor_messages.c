@@ -138,7 +138,7 @@ void s4d_executor_message(struct executor *x, int rank, const struct s4d_op *op,
 {
     struct message m = {.rank = rank,
                         .peer = peer_of(x, rank, op),
-                        .op = (int)(op - x->ranks[rank].program->ops),
+                        .op = s4d_op_index(&x->ranks[rank], op),
                         .iteration = iteration,
                         .sends = op->kind == S4D_OP_SEND,
                         .next = -1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the executor knows at one instant: shared by its loop (executor.c), what it begins with
- * (executor_set_up.c), messages (executor_messages.c), its starts (execute.c) and by what is said
- * when it has ended (executor_end.c); nobody else's. */
+ * (executor_set_up.c), collectives (executor_collectives.c), messages (executor_messages.c), its
+ * starts (execute.c) and by what is said when it has ended (executor_end.c); nobody else's. */
 #ifndef S4D_SIM_EXECUTOR_STATE_H
 #define S4D_SIM_EXECUTOR_STATE_H
 
@@ -9,7 +9,7 @@
 #include "sim/executor.h"
 #include "sim/program_index.h"
 
-enum { ITERATIONS = 2, FLOWS = 1 << 11 /* of a group, at most */ };
+enum { ITERATIONS = 2 };
 enum state { WAITING, RUNNING };
 
 /* One class of ranks. */
@@ -107,13 +107,20 @@ static inline const struct s4d_op *s4d_executor_head(const struct executor *x, i
     return r->index->order[stream][done % length];
 }
 
+static inline int s4d_op_index(const struct rank *r, const struct s4d_op *op)
+{
+    return (int)(op - r->program->ops);
+}
+
+/* executor_collectives.c: a rank has come to a collective, of a post that is running. */
+void s4d_executor_collective(struct executor *x, int rank, const struct s4d_op *op, int iteration);
 /* executor_messages.c: 0, or -1 (exit 65): what cannot be simulated. And a rank has come to a send
  * or a receive, of a post that is running; it takes one flow from when both have. */
 int s4d_executor_check(const struct executor *x, struct s4d_error *err);
 void s4d_executor_message(struct executor *x, int rank, const struct s4d_op *op, int iteration);
-/* For executor_messages.c. An op of a rank's running post has started, or ended; with the last all
- * have. Computing beside it is slower, from now on or no longer (by: 1 or -1). What all that makes
- * possible. */
+/* executor.c, for these two. An op of a rank's running post has started, or ended; with the last
+ * all have. Computing beside it is slower, from now on or no longer (by: 1 or -1). What all that
+ * makes possible. */
 void s4d_executor_started(struct executor *x, int rank, const struct s4d_op *op, int iteration);
 void s4d_executor_ended(struct executor *x, int rank, enum s4d_stream stream);
 void s4d_executor_beside(struct executor *x, int rank, bool across_nodes, int by);

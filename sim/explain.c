@@ -235,6 +235,17 @@ static int write_all(const struct watch *w, const struct s4d_program_index *inde
     return rc ? -1 : 0;
 }
 
+static int check_told(const struct s4d_program *p, struct s4d_error *err)
+{
+    if (!p->stages)
+        return 0;
+    s4d_fail(err, S4D_EXIT_DATA, "explain",
+             "links, critical path, timeline and summary are of one program that all ranks run, "
+             "and this is a pipe of %d stages with programs of their own",
+             p->grid.size[S4D_PIPE]);
+    return s4d_hint(err, "ask for none of them, or watch with an s4d_observer");
+}
+
 int s4d_execute_explained(const struct s4d_system *system, const struct s4d_program *program,
                           const struct s4d_kernels *kernels, const struct s4d_explain *wanted,
                           struct s4d_run *run, struct s4d_error *err)
@@ -246,6 +257,8 @@ int s4d_execute_explained(const struct s4d_system *system, const struct s4d_prog
                                     .flow = on_flow,
                                     .rates = on_rates,
                                     .window = on_window};
+    if (check_told(program, err))
+        return -1;
     s4d_trace_create(&w.trace, system, program);
     s4d_link_uses_create(&w.uses, system, program);
     int rc = s4d_execute_observed(system, program, kernels, &observer, run, err);

@@ -23,7 +23,8 @@ struct s4d_explain {
 };
 
 struct s4d_run;
-/* s4d_execute, watched. 0, or -1: as s4d_execute, or a file that cannot be written (74). */
+/* s4d_execute, watched. 0, or -1: as s4d_execute, the programs of a pipe's stages (65), or a file
+ * that cannot be written (74). */
 int s4d_execute_explained(const struct s4d_system *system, const struct s4d_program *program,
                           const struct s4d_kernels *kernels, const struct s4d_explain *wanted,
                           struct s4d_run *run, struct s4d_error *err);

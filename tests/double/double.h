@@ -9,8 +9,8 @@
  *   order.c     streams: work is deferred, and reordered between streams by a seed
  *   events.c    events                graph.c   streams that capture, graphs and their launches
  *   runtime.c   CUDA runtime          blas.c   cuBLAS over CBLAS, column-major
- *   nccl.c      communicators         collective.c   what they do    peers.c   who sends whom
- *   messages.c  all that by MPI
+ *   nccl.c      communicators         groups.c  their calls, alone or in groups
+ *   collective.c   what calls do      peers.c   who sends whom     messages.c  all that by MPI
  *   bell.c      ranks that wait sleep
  *   faults.c    calls that fail when asked to
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nccl.c, collective.c and peers.c share. */
+/* What nccl.c, groups.c, collective.c and peers.c share. */
 #ifndef S4D_TESTS_DOUBLE_NCCL_H
 #define S4D_TESTS_DOUBLE_NCCL_H
 
@@ -23,7 +23,7 @@ struct ncclComm {
 
 /* Words of the last error; the communicator's state. */
 ncclResult_t s4d_double_wrong(ncclComm_t comm, ncclResult_t code, const char *why);
-/* collective.c: whether a group is open; whether work is of this communicator. */
+/* groups.c: whether a group is open; whether work is of this communicator. */
 bool s4d_double_in_group(void);
 bool s4d_double_is_of(bool (*step)(void *data), const void *data, const void *comm);
 /* How a call that needs a formed communicator begins: ncclSuccess, or what it returns. */

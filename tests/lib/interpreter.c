@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter's scheduler: which op of which rank runs next. */
+/* The interpreter's scheduler: which of those that may go on runs next. */
 #include "tests/lib/interpreter.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "support/memory.h"
 #include "tests/lib/interpreter_internal.h"
@@ -62,6 +61,7 @@ struct s4d_interpreter *s4d_interpreter_create(const struct s4d_program *program
         in->programs[rank] = s4d_stage_program(program, in->coordinate[rank][S4D_PIPE]);
     }
     in->done = s4d_calloc((size_t)in->ranks * S4D_STREAMS, sizeof *in->done);
+    in->heads = s4d_calloc((size_t)in->ranks * S4D_STREAMS, sizeof *in->heads);
     in->priority = s4d_calloc((size_t)in->ranks * S4D_STREAMS, sizeof *in->priority);
     in->random = options->order_seed;
     for (int i = 0; i < in->ranks * S4D_STREAMS; i++)
@@ -91,137 +91,11 @@ void s4d_interpreter_free(struct s4d_interpreter *in)
     free(in->programs);
     free(in->coordinate);
     free(in->done);
+    free(in->heads);
     free(in->priority);
     free(in->loss);
     free(in->grad_norm);
     free(in);
-}
-
-/* The op at the head of a stream, of a batch the first, and its iteration; -1 when the stream has
- * finished. */
-static int head_of(const struct s4d_interpreter *in, int rank, int stream, int *iteration)
-{
-    int64_t done = in->done[rank * S4D_STREAMS + stream];
-    int length = s4d_rank_program(in, rank)->stream_length[stream];
-    if (length == 0 || done >= (int64_t)in->iterations * length)
-        return -1;
-    *iteration = (int)(done / length);
-    return s4d_rank_stage(in, rank)->op_at[stream][done % length];
-}
-
-/* The first wait of a stream's head, or of the others of its batch, that is not met; NULL if it may
- * start. */
-static const struct s4d_wait *unmet(const struct s4d_interpreter *in, int rank, int head,
-                                    int iteration)
-{
-    const struct s4d_program *p = s4d_rank_program(in, rank);
-    for (int i = head, end = s4d_post_end(p, head); i <= end; i++)
-        for (int w = 0; w < p->ops[i].n_waits; w++) {
-            const struct s4d_wait *wait = &p->ops[i].waits[w];
-            int64_t at = iteration + wait->iteration;
-            if (at >= 0 && in->done[rank * S4D_STREAMS + wait->stream] <=
-                               at * p->stream_length[wait->stream] + wait->position)
-                return wait;
-        }
-    return NULL;
-}
-
-static bool is_message(const struct s4d_op *op)
-{
-    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE;
-}
-
-static bool is_collective(const struct s4d_op *op)
-{
-    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE;
-}
-
-/* The op, or its batch, heads the rank's stream and may start, and it has not happened yet. */
-static bool is_there(const struct s4d_interpreter *in, int rank, int op, int iteration)
-{
-    const struct s4d_program *p = s4d_rank_program(in, rank);
-    int at, head = head_of(in, rank, (int)p->ops[op].stream, &at);
-    return head >= 0 && head <= op && op <= s4d_post_end(p, head) && at == iteration &&
-           !in->met[rank][op] && !unmet(in, rank, head, iteration);
-}
-
-/* Who runs what at once: an op by itself, a collective's members, a send and its receive. */
-struct meeting {
-    int n, *rank, *op, iteration;
-};
-
-static int peer_of(const struct s4d_interpreter *in, int rank, int op)
-{
-    int c[S4D_AXES];
-    memcpy(c, in->coordinate[rank], sizeof c);
-    c[S4D_PIPE] += s4d_rank_op(in, rank, op)->c.message.peer;
-    return s4d_grid_rank(&in->p->grid, c);
-}
-
-/* Of the messages of this kind between a rank and its peer, in the post that heads the stream: the
- * first that has not happened yet; -1: there is none, or the post cannot start. */
-static int first_message(const struct s4d_interpreter *in, int rank, enum s4d_op_kind kind,
-                         enum s4d_stream stream, int peer)
-{
-    const struct s4d_program *p = s4d_rank_program(in, rank);
-    int iteration, head = head_of(in, rank, (int)stream, &iteration);
-    if (head < 0 || unmet(in, rank, head, iteration))
-        return -1;
-    for (int i = head; i <= s4d_post_end(p, head); i++)
-        if (p->ops[i].kind == kind && p->ops[i].c.message.peer == peer && !in->met[rank][i])
-            return i;
-    return -1;
-}
-
-/* Fills m with who meets at an op of a rank, which is there; returns the rank that is missing, or
- * -1: none is. */
-static int gather(const struct s4d_interpreter *in, int rank, int op, int iteration,
-                  struct meeting *m)
-{
-    const struct s4d_op *o = s4d_rank_op(in, rank, op);
-    m->iteration = iteration;
-    m->n = 1;
-    m->rank[0] = rank;
-    m->op[0] = op;
-    if (is_collective(o)) {
-        m->n = s4d_group_members(&in->p->grid, rank, o->c.collective.axes, m->rank);
-        for (int i = 0; i < m->n; i++) {
-            m->op[i] = op;
-            if (!is_there(in, m->rank[i], op, iteration))
-                return m->rank[i];
-        }
-    } else if (is_message(o)) {
-        bool sends = o->kind == S4D_OP_SEND;
-        int peer = peer_of(in, rank, op), to = -o->c.message.peer;
-        int other = first_message(in, peer, sends ? S4D_OP_RECEIVE : S4D_OP_SEND, o->stream, to);
-        m->n = 2;
-        m->rank[sends] = peer;
-        m->op[sends] = other;
-        m->rank[!sends] = rank;
-        m->op[!sends] = op;
-        if (other < 0 || first_message(in, rank, o->kind, o->stream, -to) != op)
-            return peer;
-    }
-    return -1;
-}
-
-/* Something may run now on this rank's stream, of a batch any of its ops; a collective is taken by
- * its group's first member, a message by its sender. */
-static bool runnable(const struct s4d_interpreter *in, int rank, int stream, struct meeting *m)
-{
-    const struct s4d_program *p = s4d_rank_program(in, rank);
-    int iteration, head = head_of(in, rank, stream, &iteration);
-    if (head < 0 || unmet(in, rank, head, iteration))
-        return false;
-    int n = s4d_post_end(p, head) - head + 1;
-    int from = (int)((uint64_t)in->priority[rank * S4D_STREAMS + stream] % (uint64_t)n);
-    for (int i = 0; i < n; i++) {
-        int op = head + (from + i) % n;
-        if (!in->met[rank][op] && p->ops[op].kind != S4D_OP_RECEIVE &&
-            gather(in, rank, op, iteration, m) < 0 && m->rank[0] == rank)
-            return true;
-    }
-    return false;
 }
 
 static double rank_of_choice(const struct s4d_interpreter *in, int rank, int op, int iteration)
@@ -263,11 +137,12 @@ static void complete(struct s4d_interpreter *in, int rank, int op)
     for (int i = first; i <= last; i++)
         in->met[rank][i] = false;
     in->done[rank * S4D_STREAMS + p->ops[op].stream] += last - first + 1;
+    s4d_head_find(in, rank, (int)p->ops[op].stream);
 }
 
 /* Runs an op on all who meet at it. A long stretch in which some streams stay behind finds more
  * than evenly mixed turns: priorities stay as drawn until a rare redraw. */
-static void perform(struct s4d_interpreter *in, const struct meeting *m)
+static void perform(struct s4d_interpreter *in, const struct s4d_meeting *m)
 {
     struct s4d_turn *turns = s4d_calloc((size_t)m->n, sizeof *turns);
     const struct s4d_op *o = s4d_rank_op(in, m->rank[0], m->op[0]);
@@ -276,9 +151,9 @@ static void perform(struct s4d_interpreter *in, const struct meeting *m)
             .in = in, .rank = m->rank[i], .op = m->op[i], .iteration = m->iteration};
         s4d_memory_before(in, m->rank[i], m->op[i], m->iteration);
     }
-    if (is_collective(o))
+    if (s4d_is_collective(o))
         s4d_collective_run(turns, m->n);
-    else if (is_message(o))
+    else if (s4d_is_message(o))
         s4d_message_run(turns);
     else
         s4d_kernel_run(turns);
@@ -293,64 +168,22 @@ static void perform(struct s4d_interpreter *in, const struct meeting *m)
     free(turns);
 }
 
-static bool step(struct s4d_interpreter *in, struct meeting *m)
+static bool step(struct s4d_interpreter *in, struct s4d_meeting *m)
 {
     int best = -1;
     double best_choice = 0;
     for (int i = 0; i < in->ranks * S4D_STREAMS; i++) {
         int rank = i / S4D_STREAMS, stream = i % S4D_STREAMS, iteration;
-        int head = head_of(in, rank, stream, &iteration);
+        int head = s4d_head_of(in, rank, stream, &iteration);
         double choice = head < 0 ? 0 : rank_of_choice(in, rank, head, iteration);
-        if (head < 0 || (best >= 0 && choice <= best_choice) || !runnable(in, rank, stream, m))
+        if (head < 0 || (best >= 0 && choice <= best_choice) || !s4d_runnable(in, rank, stream, m))
             continue;
         best = i;
         best_choice = choice;
     }
-    if (best >= 0 && runnable(in, best / S4D_STREAMS, best % S4D_STREAMS, m))
+    if (best >= 0 && s4d_runnable(in, best / S4D_STREAMS, best % S4D_STREAMS, m))
         perform(in, m);
     return best >= 0;
-}
-
-/* The first rank that the post which heads a stream, and may start, waits for. */
-static int missing(const struct s4d_interpreter *in, int rank, int head, int iteration, int *op,
-                   struct meeting *m)
-{
-    const struct s4d_program *p = s4d_rank_program(in, rank);
-    for (*op = head; *op <= s4d_post_end(p, head); ++*op) {
-        int absent = in->met[rank][*op] ? -1 : gather(in, rank, *op, iteration, m);
-        if (absent >= 0)
-            return absent;
-    }
-    s4d_bug(__FILE__, __LINE__, "interpreter", "stuck, and nobody is missing");
-}
-
-/* Nothing can run: follows what each op waits for until it comes round, and reports the last. */
-static void report_stuck(struct s4d_interpreter *in, int rank, int stream, struct meeting *m)
-{
-    for (int hops = in->ranks * S4D_STREAMS;; hops--) {
-        int iteration, op, head = head_of(in, rank, stream, &iteration);
-        const struct s4d_wait *wait = unmet(in, rank, head, iteration);
-        if (wait && (hops <= 0 || head_of(in, rank, (int)wait->stream, &(int){0}) < 0)) {
-            s4d_fault(in, rank, head,
-                      "stuck in iteration %d: waits for op %d of stream %s of iteration %d, which "
-                      "cannot run",
-                      iteration, wait->position, s4d_streams[wait->stream].name,
-                      iteration + wait->iteration);
-            return;
-        }
-        if (wait) {
-            stream = (int)wait->stream;
-            continue;
-        }
-        int absent = missing(in, rank, head, iteration, &op, m);
-        int at = head_of(in, absent, stream, &(int){0});
-        if (hops <= 0 || at < 0 || (is_collective(s4d_rank_op(in, rank, op)) && at != head)) {
-            s4d_fault(in, rank, op, "stuck in iteration %d: rank %d does not come", iteration,
-                      absent);
-            return;
-        }
-        rank = absent;
-    }
 }
 
 static void grow(struct s4d_interpreter *in, int iterations)
@@ -365,19 +198,21 @@ static void grow(struct s4d_interpreter *in, int iterations)
     for (int i = in->iterations; i < total; i++)
         in->loss[i] = in->grad_norm[i] = NAN;
     in->iterations = total;
+    for (int i = 0; i < in->ranks * S4D_STREAMS; i++)
+        s4d_head_find(in, i / S4D_STREAMS, i % S4D_STREAMS);
 }
 
 int s4d_interpreter_run(struct s4d_interpreter *in, int iterations, struct s4d_error *err)
 {
-    struct meeting m = {.rank = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int)),
-                        .op = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int))};
+    struct s4d_meeting m = {.rank = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int)),
+                            .op = s4d_malloc(((size_t)in->ranks + 1) * sizeof(int))};
     int iteration;
     grow(in, iterations);
     while (!in->failed && step(in, &m))
         ;
     for (int i = 0; i < in->ranks * S4D_STREAMS && !in->failed; i++)
-        if (head_of(in, i / S4D_STREAMS, i % S4D_STREAMS, &iteration) >= 0)
-            report_stuck(in, i / S4D_STREAMS, i % S4D_STREAMS, &m);
+        if (s4d_head_of(in, i / S4D_STREAMS, i % S4D_STREAMS, &iteration) >= 0)
+            s4d_stuck(in, i / S4D_STREAMS, i % S4D_STREAMS, &m);
     free(m.rank);
     free(m.op);
     if (in->failed && err)

@@ -5,6 +5,12 @@
 
 #include "tests/lib/interpreter.h"
 
+/* At the head of a stream; of a batch the first. It follows from the ops that are done, and is
+ * asked for much more often. */
+struct s4d_head {
+    int op, iteration; /* op -1: the stream has finished */
+};
+
 struct s4d_interpreter {
     const struct s4d_program *p; /* of one of the stages */
     struct s4d_interpreter_options options;
@@ -24,8 +30,9 @@ struct s4d_interpreter {
     int iterations; /* run or running */
     int *used;      /* [(iteration * ranks + rank) * n_storages + storage]: of those, completed */
 
-    int64_t *done;    /* [rank * S4D_STREAMS + stream]: ops completed since the start */
-    double *priority; /* of the same */
+    int64_t *done;          /* [rank * S4D_STREAMS + stream]: ops completed since the start */
+    struct s4d_head *heads; /* of the same */
+    double *priority;       /* of the same */
     uint64_t random;
 
     double *loss, *grad_norm; /* by iteration; NaN before */
@@ -52,6 +59,31 @@ static inline int s4d_post_end(const struct s4d_program *p, int op)
 {
     return p->ops[op].batch == 0 ? op : s4d_batch_last(p, op);
 }
+
+static inline bool s4d_is_message(const struct s4d_op *op)
+{
+    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_MESSAGE;
+}
+
+static inline bool s4d_is_collective(const struct s4d_op *op)
+{
+    return s4d_op_kinds[op->kind].op_class == S4D_CLASS_COLLECTIVE;
+}
+
+/* Who runs what at once: an op by itself, a collective's members, a send and its receive. */
+struct s4d_meeting {
+    int n, *rank, *op, iteration;
+};
+
+/* interpreter_posts.c. After ops are done, or iterations added: */
+void s4d_head_find(struct s4d_interpreter *in, int rank, int stream);
+/* The op at the head of a stream, and its iteration; -1 when the stream has finished. */
+int s4d_head_of(const struct s4d_interpreter *in, int rank, int stream, int *iteration);
+/* Something may run now on this rank's stream, of a batch any of its ops; a collective is taken by
+ * its group's first member, a message by its sender. */
+bool s4d_runnable(const struct s4d_interpreter *in, int rank, int stream, struct s4d_meeting *m);
+/* Nothing can run: follows what each op waits for until it comes round, and reports the last. */
+void s4d_stuck(struct s4d_interpreter *in, int rank, int stream, struct s4d_meeting *m);
 
 /* One op on one rank, in one iteration. */
 struct s4d_turn {

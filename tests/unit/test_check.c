@@ -11,6 +11,7 @@
 
 #include "schedule/check.h"
 #include "schedule/plan.h"
+#include "schedule/traffic.h"
 #include "tests/lib/handmade.h"
 
 /* On y = 2, z = 2: gather a weight, multiply, sum over y, keep.

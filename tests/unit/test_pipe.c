@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sim/executor.h"
+#include "sim/explain.h"
 #include "sim/isolate.h"
 #include "sim/scenario.h"
 #include "support/memory.h"
@@ -275,10 +276,41 @@ static void test_errors(void **state)
     expect(sums, S4D_EXIT_DATA, "batch 1: a batch of more than one collective cannot be simulated");
 }
 
+/* Links, critical path, timeline and summary are of one program: of several it is said at once. */
+static void test_not_explained(void **state)
+{
+    (void)state;
+    struct s4d_grid grid = grid_of(2, 1);
+    struct s4d_scenario scenario = {.placement = {.seed = 1}};
+    struct s4d_error err = {0};
+    struct s4d_machine m;
+    struct s4d_cluster cluster;
+    struct s4d_system system;
+    struct s4d_run run;
+    struct pipe pipe;
+    assert_int_equal(s4d_machine_load(&m, SWITCH, NULL, 0, &err), 0);
+    assert_int_equal(s4d_scenario_cluster(&cluster, &m, 2, &scenario, &err), 0);
+    pipe_make(&pipe, PIPE_RING, &grid, 16, true);
+    assert_int_equal(s4d_system_create(&system, &cluster, &pipe.program[1], ~0u, true, &err), 0);
+    struct s4d_explain wanted = {.summary = stdout};
+    struct s4d_kernels kernels = {&m};
+    assert_int_equal(
+        s4d_execute_explained(&system, &pipe.program[1], &kernels, &wanted, &run, &err), -1);
+    assert_int_equal(err.exit, S4D_EXIT_DATA);
+    assert_non_null(strstr(err.text, "a pipe of 2 stages with programs of their own"));
+    assert_string_not_equal(err.hint, "");
+    s4d_system_free(&system);
+    pipe_free(&pipe);
+    s4d_cluster_destroy(&cluster);
+    s4d_scenario_free(&scenario);
+    s4d_machine_free(&m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ring), cmocka_unit_test(test_both),
-                                       cmocka_unit_test(test_lines), cmocka_unit_test(test_folded),
-                                       cmocka_unit_test(test_errors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ring),   cmocka_unit_test(test_both),
+        cmocka_unit_test(test_lines),  cmocka_unit_test(test_folded),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_not_explained)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

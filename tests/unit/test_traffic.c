@@ -19,6 +19,7 @@
 #include "schedule/check.h"
 #include "schedule/flops.h"
 #include "schedule/plan.h"
+#include "schedule/traffic.h"
 
 /* A vocabulary that Gx = 4 does not divide, so that rows and shards are padded. */
 static const struct s4d_model model = {
