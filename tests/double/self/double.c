@@ -496,9 +496,15 @@ static void check_mismatch(void)
 
 int main(int argc, char **argv)
 {
-    int level;
+    int level, size;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != 2) {
+        fprintf(stderr, "self_test: expected 2 ranks, found %d\n  hint: mpirun -n 2\n", size);
+        MPI_Finalize();
+        return 64;
+    }
     set_seed(1);
     GOOD(cudaMalloc((void **)&device, 4096));
     GOOD(cudaHostAlloc((void **)&pinned, 4096, cudaHostAllocDefault));
