@@ -12,9 +12,9 @@ struct s4d_records {
     int n, cap;
 };
 
-/* Reads a file, but its empty lines; one that is not there, a pipe or a device has no records. A last line that begins
- * as one and has no newline was being written when a run ended, and is dropped. 0, or -1 (exit 65)
- * with file:line. */
+/* Reads a file, but its empty lines; one that is not there, a pipe or a device has no records. A
+ * last line that begins as one and has no newline was being written when a run ended, and is
+ * dropped. 0, or -1 (exit 65) with file:line. */
 int s4d_records_read(struct s4d_records *records, const char *file, struct s4d_error *err);
 /* The same of a file that the user named, "-" of standard input: one that is not there is an error
  * (exit 65), and a last line counts without its newline, too. */
