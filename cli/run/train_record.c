@@ -249,7 +249,9 @@ static void print_human(const json_t *r, int completed)
     const json_t *exposed = json_object_get(r, "exposed_s"), *part;
     double t_s = get(r, "iteration_time_s");
     const char *name;
-    char time[32], flops[32], peak[64] = "";
+    char time[32], flops[32], peak[64] = "", slowest[32] = "unknown"; /* where ranks are gone */
+    if (json_is_integer(json_object_get(r, "slowest_rank")))
+        snprintf(slowest, sizeof slowest, "%.0f", get(r, "slowest_rank"));
     if (json_object_get(r, "peak_fraction"))
         snprintf(peak, sizeof peak, "  %.1f %% of the advertised peak",
                  100 * get(r, "peak_fraction"));
@@ -265,11 +267,10 @@ static void print_human(const json_t *r, int completed)
         json_object_foreach((json_t *)exposed, name, part)
             printf("%-10s %12.3f %8.2f\n", name, 1e3 * json_number_value(part),
                    100 * json_number_value(part) / t_s);
-        printf("# median of %zu iterations %s  %s by the formula%s  slowest rank %.0f\n",
+        printf("# median of %zu iterations %s  %s by the formula%s  slowest rank %s\n",
                json_array_size(json_object_get(r, "samples_s")),
                s4d_format_time(t_s, time, sizeof time),
-               s4d_format_flops(get(r, "flops_per_s"), flops, sizeof flops), peak,
-               get(r, "slowest_rank"));
+               s4d_format_flops(get(r, "flops_per_s"), flops, sizeof flops), peak, slowest);
     }
     size_t n = json_array_size(json_object_get(r, "loss"));
     const json_t *last = n > 0 ? json_array_get(json_object_get(r, "loss"), n - 1) : NULL;

@@ -246,6 +246,8 @@ ended() {
     fi
     grep -qE "rank [023] .*: rank 1 \(process [0-9]+ on [^)]+\) is gone; waiting in .*\(op [0-9]+, stream" "$dir/err" ||
         { cat "$dir/err"; false; }
+    # Who was slowest is not known of ranks that are gone.
+    grep -qw nan "$dir/out" && { cat "$dir/out"; false; }
     ! pgrep -f "$dir" > /dev/null
 }
 
